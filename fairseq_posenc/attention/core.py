@@ -25,18 +25,19 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from fairseq_posenc.attention import cpu, fused, lean, plain
+from fairseq_posenc.attention.cpu.chunks import LONG_CAUSAL
 from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
+from fairseq_posenc.encodings.by_distance import LONG
 
 # These limits are measured: forward and backward, or forward alone, heads 64 wide, lengths from 12
 # to 1500. Below so many queries, as when decoding step by step, the cost of each operation's
 # start outweighs the rest.
 _FEW_QUERIES = 16
-# With gradients our own attention is at least as fast as torch's between these lengths. Above it
-# keeps no weights, as torch's, and computes them again in the backward pass, which takes longer.
-_SHORT, _LONG = 64, 1024
-# From this length on, our own causal attention is faster, as it leaves out the masked half.
-_LONG_CAUSAL = 256
+# With gradients our own attention is at least as fast as torch's between these lengths. From
+# LONG it keeps no weights, as torch's, and computes them again in the backward pass, which takes
+# longer.
+_SHORT = 64
 
 
 class AttentionBackend:
@@ -105,10 +106,10 @@ class CpuSdpa(AttentionBackend):
         has_gradient = cpu.needs_gradient(inputs)
         if has_gradient and terms.bias is not None and terms.bias.requires_grad:
             return False
-        if inputs.causal and length >= _LONG_CAUSAL:
-            return False
+        if inputs.causal and length >= LONG_CAUSAL:
+            return False  # ours leaves out the masked half
         if has_gradient or (terms.bias is not None and inputs.padding_mask is not None):
-            return length < _SHORT or (length >= _LONG and terms.bias is None)
+            return length < _SHORT or (length >= LONG and terms.bias is None)
         return True
 
     attend = staticmethod(fused.attend)

@@ -9,6 +9,7 @@ from typing import Any, Optional
 from torch import nn
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
 from fairseq_posenc.guards.initial_checkpoint import InitialCheckpoint
 from fairseq_posenc.guards.option_checks import TEXT
 
@@ -39,8 +40,8 @@ def choose(args: Any, initial: Optional[InitialCheckpoint]) -> Optional[str]:
         UsageError: the pattern has other characters than names have, or is not that of the
             training that is resumed.
     """
-    if getattr(args, "position_signature", None):
-        return None  # a trained model
+    if signatures.is_from_checkpoint(args):
+        return None
     pattern = getattr(args, "train_only", None)
     if pattern is not None and not re.fullmatch(TEXT["train_only"], str(pattern)):
         raise UsageError(

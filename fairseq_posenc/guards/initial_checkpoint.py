@@ -86,8 +86,8 @@ def inherit_options(args: Any, *additional: str) -> Optional[InitialCheckpoint]:
 
 def find_initial_checkpoint(args: Any) -> Optional[InitialCheckpoint]:
     """Return the checkpoint that fairseq will begin with, if there is one."""
-    if getattr(args, "position_signature", None):
-        return None  # the options are those of a checkpoint
+    if signatures.is_from_checkpoint(args):
+        return None
     if getattr(args, "restore_file", None) is None:
         return None
     path, option = first_checkpoint(args, getattr(args, "checkpoint_suffix", None) or "")
@@ -156,7 +156,7 @@ def check_dictionaries(
     if initial:
         path, trained = initial.path, initial.dictionary_hash
     own = signatures.dictionary_hash(*dictionaries)
-    if trained is None and (initial or getattr(args, "position_signature", None)):
+    if trained is None and (initial or signatures.is_from_checkpoint(args)):
         logger.info("%s does not record its dictionaries: they are taken as those here", path)
     elif trained not in (None, own):
         raise UsageError(

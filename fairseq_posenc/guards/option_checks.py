@@ -2,9 +2,10 @@
 
 fairseq builds the model, task and criterion that a checkpoint names, evaluates some of its options
 as Python (``eval``), lets OmegaConf resolve ``${oc.env:…}`` in them, and opens files that they
-name. So an option is kept only if a known model, task or criterion declares it (or fairseq's data
-sets do), and only if it is a number, a choice or a certain name. All others are as if they had not
-been given: whoever loads a checkpoint says where the data are, how to generate and how to train.
+name. So an option is kept only if a known model, task or criterion declares it (or fairseq's groups
+common, dataset and optimization do), and only if it is a number, a choice or a certain name. All
+others are as if they had not been given: whoever loads a checkpoint says where the data are, how to
+generate and how to train.
 """
 
 import argparse
@@ -241,7 +242,7 @@ def _are_known(asked: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def _declared(asked: Mapping[str, Sequence[Any]]) -> Dict[str, argparse.Action]:
-    """Return the options of a model, task and criterion, and fairseq's of data and batches."""
+    """Return the options of a model, task and criterion, and fairseq's of three groups."""
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     # read by fairseq, from old checkpoints or Hydra's, without being declared
     for name in _FLAGS:

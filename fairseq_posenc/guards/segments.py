@@ -6,6 +6,7 @@ from typing import Any
 from fairseq.tasks import FairseqTask
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,6 @@ def check_task(args: Any, task: Any) -> None:
         f"--position-segments {args.position_segments}: this task of fairseq does not say which "
         "text a token is of, so that all are of segment 0"
     )
-    if not getattr(args, "position_signature", None):
+    if not signatures.is_from_checkpoint(args):
         raise UsageError(f"{problem}; leave the option out, or give --task posenc_masked_lm")
     logger.warning("%s", problem)

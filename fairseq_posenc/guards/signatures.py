@@ -38,6 +38,11 @@ def model_options(state: Any) -> Dict[str, Any]:
     return args
 
 
+def is_from_checkpoint(args: Any) -> bool:
+    """Return whether a model's options are those of a checkpoint, which is read, not trained."""
+    return bool(getattr(args, "position_signature", None))
+
+
 def name_older_defaults(args: Dict[str, Any]) -> bool:
     """Write out defaults of earlier versions that had no option, and return whether there are any.
 

@@ -15,9 +15,9 @@ from recipes.lib.settings import as_lines, continues, read_lines
 
 
 class Placement(str):
-    """A word of a command that is no setting: where or on what it works, not what it does.
+    """A word of a command by which its results are not known: a folder, a device, a process.
 
-    Results are known by all words but these: by no folders, devices, GPUs and processes.
+    Steps that every finished cell may gain later, such as bits of references, are of these words.
     """
 
 
@@ -93,8 +93,8 @@ class PlannedCell(NamedTuple):
         folder: of its results.
         row_folder: of all cells of its row.
         steps: its commands.
-        made_from: what it is known by beside the words of its steps, such as a checksum of its
-        text.
+        data_settings: words by which its results are known beside those of its steps, such as a
+            checksum of its text.
     """
 
     setting: str

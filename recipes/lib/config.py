@@ -238,7 +238,7 @@ def read_options(
         if is_half(passthrough):  # instead of the preset's
             of_preset = [word for word in of_preset if not is_half([word])]
     config = Config([*overrides, defaults], (name[2:] for name in forms))
-    if {"help", "h", ""} & chosen.keys():
+    if {"help", ""} & chosen.keys():  # --help, -h
         # rows have fields too, of which some have no value before a text or a setting is chosen
         defaults_shown = _FIELD.sub(lambda field: config[field[1]], text)
         filled = _FIELD.sub(lambda field: config[field[1]] or "…", defaults_shown)

@@ -89,7 +89,7 @@ class Recipe:
             action: that does it, or in a plan prints it.
             done_file: tells that it is done, and of what: ``data_settings``. Without one the action
                 runs every time, and looks after its own parts.
-            made_from: words, such as options, and checksums of files.
+            data_settings: words, such as options, and checksums of files.
             makes: a file or folder without which it is not done.
             of_cells: whether it runs with --cell.
 
@@ -208,7 +208,7 @@ class Recipe:
         return checksum(paths)
 
     def set_up(self, shown: bool = False) -> None:
-        """Go on in the environment, which is made where it is missing; for a plan without one.
+        """Make the environment where it is missing, and start again in it; a plan needs none.
 
         Args:
             shown: whether a plan has the command of this stage.

@@ -112,8 +112,8 @@ def run_cells(
         recipe: whose they are.
         cells: all of them.
         stages: titles, as :class:`Step` has them.
-        after: is called with each cell whose stages have ended well, one at a time. If it fails,
-            as a table may, trainings go on.
+        after: is called with each cell that did not fail, one at a time, also if it waits for an
+            earlier stage. If it fails, as a table may, trainings go on.
         stop_diverged: whether a training that diverges is stopped.
 
     Raises:

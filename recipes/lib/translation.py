@@ -154,7 +154,7 @@ class Translation(Experiment):
         if config["epochs"] and number:
             epochs = placement("--note", f"epochs={number}")
         if "references" in script.arrays:
-            # not among the settings: a cell that was finished without it gains it, and nothing else
+            # not among the settings: a cell that was finished without it gains it and a new score
             forced = placement(*generate, *config.interpolate(script.arrays["references"]), *device)
             steps.append(Step("translate", forced, ("references.out",), "references.out"))
             bits = placement("--reference-scores", f"{folder}/references.out")
@@ -209,7 +209,7 @@ def draw_scores(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
 
 
 def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[str] = ()) -> None:
-    """Write the table, the picture and the report, and how far the trainings are from their end.
+    """Write the table, the picture, the report and the curves of validation.
 
     Remarks are shown at the top of the report.
     """

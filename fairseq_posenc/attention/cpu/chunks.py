@@ -7,7 +7,7 @@ from torch import Tensor
 # Scores in flight per thread: 1 MB of float32, about the second-level cache of a core.
 _SCORES = 2**18
 # From this length on, causal attention is cut into blocks of rows that leave the future out.
-_LONG, _CAUSAL_ROWS = 256, 128
+LONG_CAUSAL, _CAUSAL_ROWS = 256, 128
 _FEWEST_ROWS = 16
 
 
@@ -44,7 +44,7 @@ class ScoreLayout(NamedTuple):
         """Cut into chunks of rows; the last rows of a matrix come first."""
         budget = _SCORES * threads
         fitting = max(_FEWEST_ROWS, budget // self.keys)
-        if self.causal and self.queries >= _LONG:
+        if self.causal and self.queries >= LONG_CAUSAL:
             fitting = _CAUSAL_ROWS
         rows = min(self.queries, fitting)
         matrices = max(1, budget // (rows * self.keys))

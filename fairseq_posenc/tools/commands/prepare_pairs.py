@@ -24,7 +24,7 @@ from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.output_options import CODES, TEXT, TEXTS, add_output, folder_with
-from fairseq_posenc.tools.translation import cleaning, settings
+from fairseq_posenc.tools.translation import cleaning, shape_data
 from fairseq_posenc.tools.translation.corpora import CORPORA, Corpus, named
 
 _TEXT_FOLDER = folder_with("counts.json", "*.raw.*", "*.tok.*", "*.bpe.*")
@@ -99,7 +99,7 @@ def clean(corpus: Corpus, **options) -> None:
 
 def write_setting(**options) -> None:
     """Write text of a setting and print how much."""
-    read, written = settings.write_setting(**options)
+    read, written = shape_data.write_setting(**options)
     print(f"{read} pairs read, {written} written")
 
 
@@ -153,7 +153,7 @@ def _add_commands(commands) -> None:
     add("--operations", required=True, type=positive, metavar="N")
     add_output(output_type=CODES, dest="codes", metavar="CODES")
     _add_workers(add)
-    text = f"cut words into subwords; {settings.SEPARATOR} stays whole"
+    text = f"cut words into subwords; {shape_data.SEPARATOR} stays whole"
     add, add_output = _command(commands, "bpe-apply", apply_bpe, text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
@@ -180,14 +180,14 @@ def _add_settings(commands) -> None:
     )
     add, add_output = _command(forms, "extrapolate", write_setting, "drop long pairs")
     _add_pairs(add, add_output)
-    add("--longest", type=positive, default=settings.LONGEST, metavar="N",
-        help=f"subwords of either side (default: {settings.LONGEST})")
+    add("--longest", type=positive, default=shape_data.LONGEST, metavar="N",
+        help=f"subwords of either side (default: {shape_data.LONGEST})")
     add, add_output = _command(forms, "interpolate", write_setting, "join neighbours")
     _add_pairs(add, add_output)
-    add("--neighbours", type=positive, default=settings.NEIGHBOURS, metavar="N",
-        help=f"pairs to join (default: {settings.NEIGHBOURS})")
-    add("--separator", default=settings.SEPARATOR, metavar="TOKEN",
-        help=f"between them, '' for a space alone (default: {settings.SEPARATOR})")
+    add("--neighbours", type=positive, default=shape_data.NEIGHBOURS, metavar="N",
+        help=f"pairs to join (default: {shape_data.NEIGHBOURS})")
+    add("--separator", default=shape_data.SEPARATOR, metavar="TOKEN",
+        help=f"between them, '' for a space alone (default: {shape_data.SEPARATOR})")
     add("--keep-rest", action="store_true",
         help="keep what is left over at the end, as a shorter one: for validation and test sets")
 # fmt: on

@@ -41,8 +41,8 @@ ALL: Dict[Type, str] = {
     PosencTransformerLanguageModel: f"language models of --arch {LANGUAGE_MODEL}…",
 }
 # the stacks of layers that a model of any of these kinds may have
-BERT = "encoder.sentence_encoder"
-_STACKS = ("encoder", BERT, "decoder")
+BERT_ENCODER = "encoder.sentence_encoder"
+_STACKS = ("encoder", BERT_ENCODER, "decoder")
 
 
 @dataclass
@@ -84,7 +84,7 @@ class ExportSource:
         # whether sources and targets begin with the token of their language
         self.is_multilingual = "langs" in self.task
         # whether a vector is added to each token, by the text of a pair that it is of
-        self.has_segments = f"{BERT}.segments.weight" in self.state["model"]
+        self.has_segments = f"{BERT_ENCODER}.segments.weight" in self.state["model"]
         # before a language model's text is </s>, or <s> with --add-bos-token
         self.first_token = 0 if self.task.get("add_bos_token") else 2
 

@@ -73,7 +73,8 @@ def check_reference(
     Args:
         path: of the references, for messages.
         reference: their raw text.
-        known: the references of the same sentences in another form, if known: T-lines.
+        output_references: the references of the same sentences in another form, if there are
+            some: T-lines.
         sources: the sources in any form, if known.
         hypotheses: in any form.
         languages: of the sources and references.

@@ -106,7 +106,7 @@ class RoundTripScore:
         exact, references: how many of how many references came back as they were.
         lost: how often characters of the references did not come back.
         unknown: how often characters were lost since the dictionary lacks their subwords.
-        with_unknown: sacreBLEU if these are left out; the same where none is unknown.
+        with_unknown: sacreBLEU with ``<unk>`` for these subwords; the same where none is unknown.
     """
 
     figures: Mapping[str, float]
@@ -151,7 +151,7 @@ class Score:
 
     Attributes:
         all: the test set as a whole.
-        signatures: sacreBLEU's, by metric.
+        signatures: by metric, of sacreBLEU, or what segment scores and bits are.
         by_length: None if the test set was not split.
         sentences: None without ranges of length.
         ceiling: what the references themselves get; None: not known.

@@ -188,7 +188,11 @@ def render(score: Score) -> str:
         )
     if without:
         left = without.all.metrics
-        titled = (f"{metric_of(name).title} {left[name]:.2f}" for name in metrics if left.get(name))
+        titled = (
+            f"{metric_of(name).title} {left[name]:.2f}"
+            for name in metrics
+            if left.get(name) is not None
+        )
         out.append(f"without {without.token}: {', '.join(titled)}")
     out += [f"This model {r}; or are these not its references?" for r in score.nothing_learned()]
     return "\n".join([*out, "", *_details(score)])

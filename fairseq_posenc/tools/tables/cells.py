@@ -29,8 +29,9 @@ class Cell(NamedTuple):
     of all seeds of a row; translation has a ``setting``, fine-tuning a ``task`` and its learning
     rate ``lr``. The state is ``finished``, ``begun`` (there is a checkpoint) or ``open``.
 
-    ``figures`` has, by test set or subset, its metrics; ``training`` has the facts of the training,
-    ``swap`` the figures of that analysis. It is empty before the training has finished.
+    ``figures`` has, by test set or subset, its metrics; under ``training`` it has the facts of the
+    training, under ``swap`` the figures of that analysis. It has no metrics before the training has
+    finished.
     ``failures`` are sentences saying that the model has learned nothing.
     """
 

@@ -55,9 +55,9 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
             for name, seeds in runs.items()
         }
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
-    # a reader should not compare what has learned nothing
     unlike = precision_words({name: [one.precision for one in runs[name]] for name in runs})
     unlike += _unlike_epochs(runs)
+    # what has learned nothing is said before it is compared
     table.words = unlike + _failures(runs) + differences_in_words(table, several, of_lengths.unit)
     return table
 
@@ -186,7 +186,7 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             f"Within trained length: source of at most {longest.source} and target of at most "
             f"{longest.reference} subwords, the longest of the training set."
         )
-    longer = {
+    other_lengths = {
         name: seeds[0].longest_trained
         for name, seeds in runs.items()
         if longest and seeds[0].longest_trained not in (None, longest)
@@ -194,7 +194,7 @@ def _notes(runs: Runs, metric: str) -> List[str]:
     notes += [
         f"{name} was trained on other lengths: source of at most {lengths.source} and target of "
         f"at most {lengths.reference} subwords."
-        for name, lengths in longer.items()
+        for name, lengths in other_lengths.items()
         if lengths
     ]
     scores = [training for seeds in runs.values() for training in seeds]
@@ -208,8 +208,8 @@ def _notes(runs: Runs, metric: str) -> List[str]:
         lower = {c.with_unknown for c in known if c.with_unknown is not None}
         if metric == "sacrebleu" and lower and min(lower) < min(ceilings) - 0.005:
             notes[-1] += (
-                f" It is {' and '.join(f'{value:.2f}' for value in sorted(lower))} without the "
-                "characters that the dictionary lacks, which no model writes."
+                f" It is {' and '.join(f'{value:.2f}' for value in sorted(lower))} with <unk> for "
+                "the subwords that the dictionary lacks, which no model writes."
             )
     language = f"Target language: {score.language}. " if score.language else ""
     signed = dict.fromkeys(training.signatures[base_metric(metric)] for training in scores)

@@ -18,7 +18,7 @@ from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
 from fairseq_posenc.tools.convert.huggingface.tokenizers import (
     TokenizerPair,
     compare_tokenizers,
-    read_moses,
+    read_tokenizer,
 )
 from fairseq_posenc.tools.convert.huggingface.verify import inputs, padded
 from fairseq_posenc.tools.translation import bpe, pieces
@@ -67,7 +67,7 @@ def learnt(kind, folder):
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "raw", "bpe"])
 def test_ids_of_the_tokenizer_are_ours_on_odd_lines(tmp_path, kind):
     dictionary, lines = learnt(kind, tmp_path)
-    pair = read_moses(dictionary, str(tmp_path))
+    pair = read_tokenizer(dictionary, str(tmp_path))
     pair.tokenizer.add_special_tokens(["<unk>"])
     found = pair.tokenizer.encode_batch(lines, add_special_tokens=False)
     for line, encoding in zip(lines, found):
@@ -95,7 +95,7 @@ def test_sentencepieces_of_another_kind_are_refused_without_any_text(tmp_path, o
     )  # fmt: skip
     reason = "pieces with spaces" if option == "split_by_whitespace" else option
     with pytest.raises(UsageError, match=f"unigram model of the library tokenizers.*{reason}"):
-        read_moses(Dictionary(), str(tmp_path))
+        read_tokenizer(Dictionary(), str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_no_word_begins_behind_a_mask_where_the_text_has_no_space(tmp_path):
     learn_sentencepiece(lambda: iter(lines), str(tmp_path), 80)
     model = SentencePiece(str(tmp_path / "sentencepiece.model"))
     dictionary = model.dictionary()
-    tokenizer = read_moses(dictionary, str(tmp_path)).tokenizer
+    tokenizer = read_tokenizer(dictionary, str(tmp_path)).tokenizer
     tokenizer.add_special_tokens(["<unk>", "<mask>"])
     for text in TEXTS:
         first, *others = text.split("<mask>")

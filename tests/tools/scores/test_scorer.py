@@ -113,7 +113,7 @@ def test_what_is_not_there_has_no_score_and_no_ratio_of_lengths():
     assert figures["tokenised_bleu"] is figures["sacrebleu"] is figures["chrf"] is None
 
 
-@pytest.mark.parametrize(("language", "tokeniser"), [("de", "13a"), ("zh", "zh")])
+@pytest.mark.parametrize(("language", "tokenizer"), [("de", "13a"), ("zh", "zh")])
 def test_signatures_name_the_choices(language, tokenizer):
     scorer = Scorer(language)
     scorer.statistics(texts_of(["你好"], ["你好"]))

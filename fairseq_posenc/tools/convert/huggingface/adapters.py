@@ -90,12 +90,12 @@ def write_fields(fields: Sequence[ConfigField], options: Namespace) -> Dict[str,
 class FusedAttention(NamedTuple):
     """Queries, keys and values as one projection, head by head.
 
-    ``module`` is the name of the attention; ``rotated`` says whether it pairs channels ``c`` and
+    ``module`` is the name of the attention; ``half_split`` says whether it pairs channels ``c`` and
     ``c + d / 2`` of the d channels of a head, and not ``2c`` and ``2c + 1`` as fairseq_posenc.
     """
 
     module: str
-    rotated: bool
+    half_split: bool
 
 
 def restore_tables(adapter: "Adapter", weights: HfWeights, options: Mapping[str, Any]) -> None:

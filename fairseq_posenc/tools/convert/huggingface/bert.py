@@ -11,8 +11,7 @@ from torch import Tensor
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Maybe
-from fairseq_posenc.tools.convert.checkpoint import BERT as ENCODER
-from fairseq_posenc.tools.convert.checkpoint import ExportSource
+from fairseq_posenc.tools.convert.checkpoint import BERT_ENCODER, ExportSource
 from fairseq_posenc.tools.convert.huggingface.adapters import (
     ANY_CLASS,
     SPECIAL_IDS,
@@ -50,7 +49,7 @@ _FIELDS = (
     ConfigField("layer_norm_eps", "layer_norm_eps", 1e-12),
     ConfigField("max_position_embeddings", "max_source_positions"),
 )
-_EMBEDDINGS = (f"{ENCODER}.embed_tokens.weight", "encoder.lm_head.weight")
+_EMBEDDINGS = (f"{BERT_ENCODER}.embed_tokens.weight", "encoder.lm_head.weight")
 _FEED_FORWARD = {
     "fc1": "intermediate.dense",
     "fc2": "output.dense",
@@ -97,9 +96,9 @@ def _key_map(body: str, layer: Dict[str, str], head: KeyMap, segments: bool = Tr
     if segments:
         embeddings["segments"] = "token_type_embeddings"
     return (
-        *((f"{ENCODER}.{own}", f"{body}.embeddings.{hf}") for own, hf in embeddings.items()),
+        *((f"{BERT_ENCODER}.{own}", f"{body}.embeddings.{hf}") for own, hf in embeddings.items()),
         *(
-            (f"{ENCODER}.layers.#.{own}", f"{body}.encoder.layer.#.{hf}")
+            (f"{BERT_ENCODER}.layers.#.{own}", f"{body}.encoder.layer.#.{hf}")
             for own, hf in layer.items()
         ),
         *head,
@@ -109,7 +108,7 @@ def _key_map(body: str, layer: Dict[str, str], head: KeyMap, segments: bool = Tr
 def _to_config(source: ExportSource, unused: int = 0) -> Dict[str, Any]:
     return {
         **SPECIAL_IDS,
-        "vocab_size": source.vocab_sizes[ENCODER],
+        "vocab_size": source.vocab_sizes[BERT_ENCODER],
         **write_fields(_FIELDS, source.options),
         "layer_norm_eps": getattr(source.options, "layer_norm_eps", None) or 1e-5,
         "max_position_embeddings": source.max_positions + unused,
@@ -138,12 +137,12 @@ def _token_types(source: ExportSource, embeddings: str) -> Dict[str, Tensor]:
 
 
 def _roberta_positions(source: ExportSource) -> Dict[str, Tensor]:
-    table = {"roberta.embeddings.position_embeddings.weight": input_table(source, ENCODER)}
+    table = {"roberta.embeddings.position_embeddings.weight": input_table(source, BERT_ENCODER)}
     return {**table, **_token_types(source, "roberta.embeddings")}
 
 
 def _roformer_positions(source: ExportSource) -> Dict[str, Tensor]:
-    speeds: Any = source.exported_positions(ENCODER, source.max_positions).rotation
+    speeds: Any = source.exported_positions(BERT_ENCODER, source.max_positions).rotation
     # (positions, pairs of channels)
     angles = torch.arange(source.max_positions).float().unsqueeze(1) * speeds
     table = torch.cat([angles.sin(), angles.cos()], 1)
@@ -151,9 +150,11 @@ def _roformer_positions(source: ExportSource) -> Dict[str, Tensor]:
 
 
 def _mpnet_positions(source: ExportSource) -> Dict[str, Tensor]:
-    scalars = source.stacks[ENCODER].embed_positions.in_evaluation.scalars  # (1, heads, buckets)
+    scalars = source.stacks[
+        BERT_ENCODER
+    ].embed_positions.in_evaluation.scalars  # (1, heads, buckets)
     return {
-        _MPNET_TABLE: torch.zeros_like(input_table(source, ENCODER)),
+        _MPNET_TABLE: torch.zeros_like(input_table(source, BERT_ENCODER)),
         _MPNET_SCALARS: scalars[0].t(),
     }
 
@@ -168,7 +169,7 @@ def _restore_mpnet(adapter: Adapter, weights: HfWeights, options: Mapping[str, A
     """Give T5's encoding the scalars that transformers has trained."""
     inner = "inner." if options.get("position_encoding") == "randomized" else ""
     scalars = weights.get(_MPNET_SCALARS).t().unsqueeze(0)  # (1, heads, buckets)
-    weights.fairseq[f"{ENCODER}.embed_positions.{inner}scalars"] = scalars
+    weights.fairseq[f"{BERT_ENCODER}.embed_positions.{inner}scalars"] = scalars
 
 
 def _read(adapter: Adapter, config: HfConfig) -> ImportedModel:
@@ -240,7 +241,7 @@ def _tie(weights: HfWeights, embeddings: str, tied: bool) -> None:
 
 def _segments(weights: HfWeights) -> str:
     """Return the kind of segments; a single one is added to all positions."""
-    name, table = f"{ENCODER}.segments.weight", f"{ENCODER}.embed_positions.weight"
+    name, table = f"{BERT_ENCODER}.segments.weight", f"{BERT_ENCODER}.embed_positions.weight"
     types = weights.fairseq.get(name)
     if types is None or len(types) == 2:
         return "none" if types is None else "input"
@@ -270,7 +271,7 @@ BERT = Adapter(
     _EMBEDDINGS,
     ("bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"),
     _FIELDS,
-    {ENCODER: "bert.embeddings.position_embeddings.weight"},
+    {BERT_ENCODER: "bert.embeddings.position_embeddings.weight"},
     unused_rows=0,
     read=_read,
     more_fields={
@@ -304,7 +305,7 @@ ROBERTA = replace(
     classes=("RobertaForMaskedLM",),
     key_map=_key_map("roberta", _LAYER, _ROBERTA_HEAD),
     shared_weights=("roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight"),
-    position_tables={ENCODER: "roberta.embeddings.position_embeddings.weight"},
+    position_tables={BERT_ENCODER: "roberta.embeddings.position_embeddings.weight"},
     unused_rows=2,
     exported=tuple(("posenc_bert", "after", positions) for positions in ("sinusoids", "table")),
     to_config=_roberta_config,

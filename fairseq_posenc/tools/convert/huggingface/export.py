@@ -105,7 +105,7 @@ def to_huggingface(
         write_folder(folder, description, weights, names, hf_weights)
         _write_json(config, folder, "config.json")
         if "decoder" in source.stacks:
-            generation = translations if len(source.stacks) == 2 else continuations
+            generation = translation_generation if len(source.stacks) == 2 else lm_generation
             _write_json(generation(source), folder, "generation_config.json")
         target = list(dictionaries.values())[-1]
         if source.is_multilingual:
@@ -179,9 +179,8 @@ def _fits_ctranslate2(source: ExportSource) -> bool:
 def _rename_weights(
     source: ExportSource, adapter: Adapter
 ) -> Tuple[Dict[str, str], Dict[str, Tensor], bool]:
-    """Return the weights of the class, and whether embeddings are one.
-
-    Before them come the names of those that are the checkpoint's unchanged.
+    """Return the class's names of the weights that it takes unchanged, all its weights, and whether
+    its embeddings are tied.
 
     Raises:
         UsageError: the class has no place for a weight, or wants one for several that differ.
@@ -228,7 +227,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def translations(source: ExportSource) -> Dict[str, Any]:
+def translation_generation(source: ExportSource) -> Dict[str, Any]:
     """Return how transformers searches as fairseq-generate does, with beam 5.
 
     fairseq chooses neither padding nor an end at once, forces the end after 200 tokens, and stops
@@ -249,8 +248,8 @@ def translations(source: ExportSource) -> Dict[str, Any]:
     }
 
 
-def continuations(source: ExportSource) -> Dict[str, Any]:
-    """Return how transformers goes on with a text: by the best type, but padding, to the end."""
+def lm_generation(source: ExportSource) -> Dict[str, Any]:
+    """Return how transformers goes on with a text: greedily, never with padding, to the end."""
     return {
         **SPECIAL_IDS,
         "bos_token_id": source.first_token,

@@ -58,7 +58,7 @@ def _fairseq_key_map(body: str, last_norm: str) -> KeyMap:
 
 
 def _fused_key_map(fused: FusedAttention, names: Dict[str, str]) -> KeyMap:
-    """Return the names of GPT-NeoX and BLOOM, with the ``names`` that only one of them has."""
+    """Return the names of GPT-NeoX and BLOOM, with the ``names`` that differ between the two."""
     layers, _, attention = fused.module.rpartition(".")
     body = fused.module.partition(".")[0]
     layer = {
@@ -98,17 +98,17 @@ def _fuse(source: ExportSource, fused: FusedAttention) -> Dict[str, Tensor]:
                 )
                 for part in "qkv"
             )
-            if fused.rotated:
+            if fused.half_split:
                 queries, keys = (torch.cat([x[:, ::2], x[:, 1::2]], 1) for x in (queries, keys))
             name = f"{fused.module.replace('#', str(number))}.query_key_value.{ending}"
             projections[name] = torch.stack([queries, keys, values], 1).flatten(0, 2)
     return projections
 
 
-def separate(weight: Tensor, heads: int, rotated: bool) -> List[Tensor]:
+def separate(weight: Tensor, heads: int, half_split: bool) -> List[Tensor]:
     """Return queries, keys and values of a ``FusedAttention``, ``(channels, …)`` each."""
     queries, keys, values = weight.unflatten(0, (heads, 3, -1)).unbind(1)
-    if rotated:
+    if half_split:
         queries, keys = (torch.stack(x.chunk(2, dim=1), 2).flatten(1, 2) for x in (queries, keys))
     return [part.flatten(0, 1) for part in (queries, keys, values)]
 
@@ -146,8 +146,8 @@ def _bloom_needs(source: ExportSource) -> str:
     return ", ".join(option for option, there in has.items() if not there)
 
 
-_NEOX_ATTENTION = FusedAttention("gpt_neox.layers.#.attention", rotated=True)
-_BLOOM_ATTENTION = FusedAttention("transformer.h.#.self_attention", rotated=False)
+_NEOX_ATTENTION = FusedAttention("gpt_neox.layers.#.attention", half_split=True)
+_BLOOM_ATTENTION = FusedAttention("transformer.h.#.self_attention", half_split=False)
 XGLM = Adapter(
     "xglm",
     ("XGLMForCausalLM",),

@@ -17,7 +17,7 @@ from fairseq_posenc.tools.convert.huggingface.config_fields import check_config,
 from fairseq_posenc.tools.convert.huggingface.families import imported_family
 from fairseq_posenc.tools.convert.huggingface.folder import ImportedModel, read_config
 from fairseq_posenc.tools.convert.huggingface.language_codes import LANGUAGES
-from fairseq_posenc.tools.convert.huggingface.load_trained import is_trained, read_trained
+from fairseq_posenc.tools.convert.huggingface.load_trained import is_trained, read_fine_tuned
 from fairseq_posenc.tools.convert.huggingface.model_card import text_files
 from fairseq_posenc.tools.convert.huggingface.multilingual import tokenizer_files
 from fairseq_posenc.tools.convert.huggingface.verify import compare_imported
@@ -97,7 +97,7 @@ def _of_transformers(folder: str) -> ImportedModel:
     adapter = None if is_trained(config) else imported_family(config)
     with one_line(f"{folder}: its weights do not fit its config.json"):
         if adapter is None or adapter.read is None:
-            return read_trained(config)
+            return read_fine_tuned(config)
         notes = check_config(config, adapter)
         imported = adapter.read(adapter, config)
     return replace(imported, notes=[*notes, *imported.notes], tokenizers=adapter.tokenizers)

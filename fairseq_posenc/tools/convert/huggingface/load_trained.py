@@ -15,7 +15,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Maybe, check_schema
 from fairseq_posenc.tools.convert.checkpoint import (
     ALL,
-    BERT,
+    BERT_ENCODER,
     ExportSource,
     read_dictionaries,
     read_state,
@@ -44,7 +44,7 @@ _IGNORED = ("decoder.bias", "position_ids", "rotary_emb.inv_freq", "embed_positi
 
 
 def is_trained(config: HfConfig) -> bool:
-    """Return whether a ``config.json`` has our options, of a model with one pair of languages."""
+    """Return whether a ``config.json`` has our options, and is not of a multilingual model."""
     description = config.get(OUR_OPTIONS)
     if not isinstance(description, dict):
         return False
@@ -52,7 +52,7 @@ def is_trained(config: HfConfig) -> bool:
     return not (isinstance(task, dict) and "langs" in task)
 
 
-def read_trained(config: HfConfig) -> ImportedModel:
+def read_fine_tuned(config: HfConfig) -> ImportedModel:
     """Read a folder that ``save_pretrained`` wrote of an exported model.
 
     Raises:
@@ -124,7 +124,7 @@ def _set_sharing(weights: HfWeights, adapter: Adapter, model: Dict[str, Any]) ->
     """Say in the options which embeddings are one; what was one may have been trained apart."""
     *sides, output = (weights.fairseq[name] for name in adapter.embeddings)
     tied = torch.equal(sides[-1], output)
-    if BERT in adapter.embeddings[0]:
+    if BERT_ENCODER in adapter.embeddings[0]:
         model["untie_weights_roberta"] = not tied
     tied_by_flag = {"share_decoder_input_output_embed": tied}
     tied_by_flag["share_all_embeddings"] = tied and torch.equal(sides[0], output)
@@ -134,7 +134,7 @@ def _set_sharing(weights: HfWeights, adapter: Adapter, model: Dict[str, Any]) ->
 
 def _restore_segment(weights: HfWeights, embeddings: str) -> None:
     """Add the vector of the only segment, which every token gets, to the embeddings."""
-    name = f"{BERT}.segments.weight"
+    name = f"{BERT_ENCODER}.segments.weight"
     vector = weights.fairseq.get(name)
     if vector is not None and len(vector) == 1:
         del weights.fairseq[name]
@@ -145,13 +145,13 @@ def _restore_segment(weights: HfWeights, embeddings: str) -> None:
 def _restore_layers(weights: HfWeights, adapter: Adapter, model: Dict[str, Any]) -> None:
     """Divide projections into queries, keys and values, where the class has one of them."""
     if adapter.fused_attention:
-        module, rotated = adapter.fused_attention
+        module, half_split = adapter.fused_attention
         key_map = ((f"{module}.query_key_value", "decoder.layers.#.self_attn"),)
         for name in list(weights.unexpected):
             hf_module, _, ending = name.rpartition(".")
             attention = rename(hf_module, key_map)
             if attention and attention.endswith(".self_attn"):
-                parts = separate(weights.hf[name], model["decoder_attention_heads"], rotated)
+                parts = separate(weights.hf[name], model["decoder_attention_heads"], half_split)
                 for part, weight in zip("qkv", parts):
                     weights.fairseq[f"{attention}.{part}_proj.{ending}"] = weight
                 weights.unexpected.remove(name)
