@@ -59,7 +59,7 @@ class Probes(Pretraining):
         """The page's, or the user's."""
         return rows_of(self.script, self.config)
 
-    def data_settings(self) -> List[str]:
+    def data_fingerprint(self) -> List[str]:
         """What the text is generated from."""
         names = "sentences", "length", "examples", "task-updates", "pairs"
         return [word for name in names for word in (f"--{name}", self.config[name])]

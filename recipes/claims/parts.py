@@ -83,7 +83,7 @@ class Claims(Measuring):
             for part in self.parts:
                 self.rows_of(part)
 
-    def data_settings(self) -> List[str]:
+    def data_fingerprint(self) -> List[str]:
         """How long models are trained."""
         return ["--updates", str(self.updates)]
 

@@ -48,7 +48,7 @@ class Anchor(Experiment):
     """
 
     cell_stages = ()
-    is_script = True
+    plan_includes_setup = True
     done_file = ""  # of stage 4, which without one looks after its own parts
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments, name: str):
@@ -57,7 +57,7 @@ class Anchor(Experiment):
         self.run_dir = self.path(name)
         self.is_smoke = self.config["smoke"] == FLAG
 
-    def data_settings(self) -> List[str]:
+    def data_fingerprint(self) -> List[str]:
         """Whether it is of a stand-in."""
         return ["--smoke", "yes" if self.is_smoke else "no"]
 

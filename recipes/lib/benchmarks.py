@@ -12,7 +12,7 @@ from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.xtreme import SENTENCE_PAIRS, find_questions
 from recipes.lib.config import FLAG
 from recipes.lib.runner import map_parallel
-from recipes.lib.settings import checksum, make_folder, read_lines, record_settings
+from recipes.lib.settings import checksum, make_folder, read_lines, record_fingerprint
 
 if TYPE_CHECKING:
     from recipes.lib.finetune import FineTuning
@@ -45,7 +45,7 @@ class TaskSet:
         """The folder to predict on."""
         return self.recipe.path("data", task)
 
-    def data_settings(self, task: str) -> List[str]:
+    def data_fingerprint(self, task: str) -> List[str]:
         """What its data were made from."""
         return read_lines(f"{self.data(task)}/settings")
 
@@ -88,7 +88,7 @@ class TaskSet:
         if self.is_made(raw):
             subwords = [f"{self.recipe.text}/{name}" for name in _SUBWORDS]
             there = [path for path in subwords if os.path.exists(path)]
-            record_settings(settings, ["--raw-files-and-subwords", checksum([raw, *there])])
+            record_fingerprint(settings, ["--raw-files-and-subwords", checksum([raw, *there])])
 
     def fetch(self, folder: str, address: str, digest: str = "") -> None:
         """Download a file into a folder, and unpack it there if it is an archive."""
@@ -212,10 +212,10 @@ class Xtreme(TaskSet):
         """Sentence pairs are learned from MNLI."""
         return self.recipe.path("data", "MNLI" if task == "XNLI" else task)
 
-    def data_settings(self, task: str) -> List[str]:
+    def data_fingerprint(self, task: str) -> List[str]:
         """Of questions, what each split was made from."""
         if task == "XNLI":
-            return super().data_settings(task)
+            return super().data_fingerprint(task)
         return read_lines(f"{self.data(task)}/train.settings")
 
     def metric(self, task: str) -> str:

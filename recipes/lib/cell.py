@@ -1,7 +1,7 @@
 """A cell of a recipe's table: a training and what comes after it, as steps, and how they are typed.
 
 A step is a list of words, which go to ``subprocess`` as they are. Text for a shell is made here
-alone, by :func:`typed`, for ``--plan`` and ``--slurm``.
+alone, by :func:`shell`, for ``--plan`` and ``--slurm``.
 """
 
 import json
@@ -22,7 +22,7 @@ class Placement(str):
 
 
 def placement(*words: object) -> List[str]:
-    """Return words that do not count among the settings of a run."""
+    """Return words that are not in the fingerprint of a cell."""
     return [Placement(word) for word in words]
 
 
@@ -31,7 +31,7 @@ def variable(name: str) -> str:
     return f"\0{name}\0"
 
 
-def typed(words: Iterable[str]) -> str:
+def shell(words: Iterable[str]) -> str:
     """Return words as one types them in a shell."""
     return " ".join(_quoted(word) for word in words)
 
@@ -55,7 +55,7 @@ class Step(NamedTuple):
         stage: in which it runs: train, translate, score, or one of the recipe's own.
         words: of the command.
         done_files: patterns of files in the cell's folder that are there when it is done; a step
-            without them runs every time, says nothing, and is not part of the settings.
+            without them runs every time, says nothing, and is not in the fingerprint.
         output: the folder's file for what it prints; all else is in ``<program>.log``, or lost
             without ``done_files``.
         subfolder: of the cell's, of a training that begins anew whenever it is cut: it takes
@@ -105,7 +105,7 @@ class PlannedCell(NamedTuple):
     folder: str
     row_folder: str
     steps: Sequence[Step] = ()
-    data_settings: Sequence[str] = ()
+    data_fingerprint: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -121,11 +121,11 @@ class PlannedCell(NamedTuple):
         return text.replace(r"\u0000", "\0") if "\0" in self.seed else text
 
     @property
-    def settings(self) -> List[str]:
+    def fingerprint(self) -> List[str]:
         """All words of its steps that say what is done."""
         steps = (step for step in self.steps if step.done_files)
         words = [word for step in steps for word in step.words if not isinstance(word, Placement)]
-        return [*words, *self.data_settings]
+        return [*words, *self.data_fingerprint]
 
     def path(self, name: str) -> str:
         """A file in its folder."""
@@ -138,7 +138,7 @@ class PlannedCell(NamedTuple):
     @property
     def goes_on(self) -> bool:
         """Whether its results are of fewer epochs, from which its training goes on."""
-        return continues(read_lines(self.path("settings")), as_lines(self.settings))
+        return continues(read_lines(self.path("settings")), as_lines(self.fingerprint))
 
     def next_step(self) -> int:
         """The first step that is not done: all before it are."""
@@ -167,13 +167,13 @@ def plan(cells: Sequence[PlannedCell], stages: Sequence[str] = ()) -> Iterator[s
         name_of_row = "/".join(filter(None, (cell.setting, cell.row)))
         name = re.sub("\0(.*?)\0", r"$\1", cell.name)
         yield printable(f"# cell {name_of_row}, {name}")
-        yield typed(["mkdir", "-p", cell.folder])
-        yield f"echo {typed([cell.about])} >{typed([cell.path('cell.json')])}"
+        yield shell(["mkdir", "-p", cell.folder])
+        yield f"echo {shell([cell.about])} >{shell([cell.path('cell.json')])}"
         for step in cell.steps:
             if stages and step.stage not in stages:
                 continue
             output = step.output or ("train.log" if step.program == "train" else "")
-            yield typed(step.words) + (f" >{typed([cell.path(output)])}" if output else "")
+            yield shell(step.words) + (f" >{shell([cell.path(output)])}" if output else "")
             done = [cell.path(name) for name in step.done_files if name.endswith(".done")]
             if done:
-                yield typed(["touch", *done])
+                yield shell(["touch", *done])

@@ -28,26 +28,26 @@ class Experiment(Recipe):
     Attributes:
         stages: titles of all stages, in their order; the first is stage 1.
         cell_stages: those that are stages of the cells' steps. They run cell by cell.
-        load_stage: the last one for which a computer needs the network.
+        last_online_stage: the last one for which a computer needs the network.
         rows: of the table.
         several_gpus: whether a training may have several.
         job_per_gpu: whether there are as many trainings at a time as GPUs by default.
         default_device: of trainings; empty: cuda if there is one.
-        is_script: whether a plan is a script that sets up, for a GPU unless the user says cpu.
+        plan_includes_setup: whether a plan is a script that sets up, for a GPU unless the user says cpu.
         stop_diverged: whether a training that diverges is stopped.
     """
 
     stages: Sequence[str]
     cell_stages: Sequence[str] = ("train",)
-    load_stage = "set-up"
+    last_online_stage = "set-up"
     rows: Sequence[PlannedRow] = ()
     several_gpus = False
     job_per_gpu = False
     default_device = ""
-    is_script = False
+    plan_includes_setup = False
     stop_diverged = False
 
-    def data_settings(self) -> List[str]:
+    def data_fingerprint(self) -> List[str]:
         """Options and checksums that the data are made from; the run folder is known by them."""
         return []
 
@@ -67,9 +67,9 @@ class Experiment(Recipe):
         """The commands that train and evaluate a cell."""
         raise NotImplementedError
 
-    def cell_settings(self, cell: PlannedCell) -> List[str]:
-        """Words of a cell's settings beside those of its steps: a batch, checksums of data."""
-        return self.data_settings()
+    def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
+        """Words of a cell's fingerprint beside those of its steps: a batch, checksums of data."""
+        return self.data_fingerprint()
 
     def tables(self) -> None:
         """Run the stages that make tables of the cells."""
@@ -88,11 +88,11 @@ class Experiment(Recipe):
         if self.config["slurm"] == FLAG:
             self.submit()
             return
-        self.set_up(shown=self.is_script)
-        default = "cuda" if self.is_script and self.is_plan else self.default_device
+        self.set_up(shown=self.plan_includes_setup)
+        default = "cuda" if self.plan_includes_setup and self.is_plan else self.default_device
         self.choose_devices(self.several_gpus, default, self.job_per_gpu)
         self.check()
-        self.open_folder(*self.data_settings())
+        self.open_folder(*self.data_fingerprint())
         if self.is_plan:
             self.print_plan()
         else:
@@ -108,18 +108,20 @@ class Experiment(Recipe):
         """Print the stages behind set-up; a kind says here what its stages cannot print."""
         self.run_stages()
 
-    def number(self, title: str) -> int:
+    def stage_number(self, title: str) -> int:
         """The number of a stage."""
         return self.stages.index(title) + 1
 
     def run_stage(self, title: str, action: Callable[[], object], done_file: str = "") -> None:
         """Run a stage by its title; see :meth:`Recipe.stage`."""
-        self.stage(self.number(title), title, action, done_file)
+        self.stage(self.stage_number(title), title, action, done_file)
 
     def data_stage(self, title: str, action: Callable[[], object], makes: str = "") -> None:
         """Run a stage of the data, unless RUN_DIR/<title>.done says that it is done."""
         done_file = self.path(f"{title}.done")
-        self.stage(self.number(title), title, action, done_file, self.data_settings(), makes)
+        self.stage(
+            self.stage_number(title), title, action, done_file, self.data_fingerprint(), makes
+        )
 
     def cells(self) -> List[PlannedCell]:
         """All cells with their steps, in the order in which they run."""
@@ -127,14 +129,18 @@ class Experiment(Recipe):
 
     def complete(self, cell: PlannedCell) -> PlannedCell:
         """A cell with its steps."""
-        return cell._replace(steps=self.steps(cell), data_settings=self.cell_settings(cell))
+        return cell._replace(steps=self.steps(cell), data_fingerprint=self.cell_fingerprint(cell))
 
     def train_and_evaluate(self) -> None:
         """Run the stages of the cells, or print them."""
-        titles = [title for title in self.cell_stages if self.wants(self.number(title))]
+        titles = [title for title in self.cell_stages if self.wants(self.stage_number(title))]
         if not titles:
             return
-        first, last, title = self.number(titles[0]), self.number(titles[-1]), ", ".join(titles)
+        first, last, title = (
+            self.stage_number(titles[0]),
+            self.stage_number(titles[-1]),
+            ", ".join(titles),
+        )
         if self.is_plan:
             numbers = f"stage {first}" if first == last else f"stages {first} to {last}"
             self.say(f"{numbers}: {title}")
@@ -154,5 +160,5 @@ class Experiment(Recipe):
         """Print the script that submits the trainings to SLURM."""
         before = self.stages.index(self.cell_stages[0])
         gpus = self.config.number("gpus") if self.several_gpus else 1
-        slurm.print_script(self, self.grid(), self.number(self.load_stage), before,
+        slurm.print_script(self, self.grid(), self.stage_number(self.last_online_stage), before,
                            before + len(self.cell_stages) + 1, gpus)  # fmt: skip

@@ -4,7 +4,7 @@ import os
 from typing import Callable, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.cell import PlannedCell, typed
+from recipes.lib.cell import PlannedCell, shell
 from recipes.lib.config import FLAG
 from recipes.lib.recipe import Recipe
 from recipes.lib.runner import finished_cells, map_parallel
@@ -36,7 +36,7 @@ def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
 def once(recipe: Recipe, output: str, words: Sequence[str], needed: bool = True) -> None:
     """Run a command that writes OUTPUT, again where it was another; in a plan print it."""
     command, done_file = [*words, "--output", output], f"{output}.done"
-    if recipe.is_plan or "\n".join(read_lines(done_file)) != typed(words):
+    if recipe.is_plan or "\n".join(read_lines(done_file)) != shell(words):
         try:
             recipe.execute(command)
         except UsageError:
@@ -45,7 +45,7 @@ def once(recipe: Recipe, output: str, words: Sequence[str], needed: bool = True)
             recipe.say(f"note: no figure {os.path.basename(output)}, see above")
             return
         if not recipe.is_plan:
-            write(done_file, typed(words))
+            write(done_file, shell(words))
 
 
 def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) -> None:

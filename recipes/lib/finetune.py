@@ -14,7 +14,7 @@ from recipes.lib import figures
 from recipes.lib.benchmarks import BENCHMARKS
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
-from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
+from recipes.lib.cell import PlannedCell, Step, placement, plan, shell, variable
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
 from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.processes import printed
@@ -91,8 +91,8 @@ class FineTuning(Experiment):
 
     stages: Sequence[str] = ("set-up", "pre-trained models", "data", "fine-tune", "table")
     cell_stages = ("fine-tune",)
-    load_stage = "data"
-    is_script = True
+    last_online_stage = "data"
+    plan_includes_setup = True
     job_per_gpu = True
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments):
@@ -145,7 +145,7 @@ class FineTuning(Experiment):
         models, config = "pre-trained models", self.config
         if self.is_smoke:
             unpack = ["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz"]
-            self.stage(self.number(models), "small benchmarks",
+            self.stage(self.stage_number(models), "small benchmarks",
                        lambda: self.execute([*unpack, self.path("benchmarks")]),
                        self.path("benchmarks.done"))  # fmt: skip
         elif not self.is_plan and not config["raw-dir"]:
@@ -232,10 +232,10 @@ class FineTuning(Experiment):
             for task in self.tasks for row in self.rows for lr in lrs for seed in seeds
         ]  # fmt: skip
 
-    def cell_settings(self, cell: PlannedCell) -> List[str]:
+    def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
         """The model, and the data of the task."""
         checksum = self._checksums.get(cell.row, "")
-        return ["--pretrained", checksum, *self.benchmark.data_settings(cell.setting)]
+        return ["--pretrained", checksum, *self.benchmark.data_fingerprint(cell.setting)]
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """Fine-tune, predict, tidy."""
@@ -294,11 +294,11 @@ class FineTuning(Experiment):
         self._lengths = {task: length for task in tasks}
         for task in tasks:
             self.say(task)
-            print(f"per_epoch=$({typed(self.counting(task))})")
+            print(f"per_epoch=$({shell(self.counting(task))})")
             print(f"updates=$(({self.benchmark.epochs(task)} * per_epoch))")
             print(f"warmup=$((updates * {config['warmup-percent']} / 100))")
             for name, several in ("seed", seeds), ("lr", lrs):
-                print(f"for {name} in {typed(several)}; do")
+                print(f"for {name} in {shell(several)}; do")
             grid = self.grid([variable("lr")], [variable("seed")])
             cells = [self.complete(cell) for cell in grid if cell.setting == task]
             print(*plan(cells), sep="\n")

@@ -48,7 +48,7 @@ class LanguageModels(Experiment):
         if self.folder and not self.is_plan:
             self.text = self.known_sum("--text", files)
 
-    def data_settings(self) -> List[str]:
+    def data_fingerprint(self) -> List[str]:
         """The text, and how it is cut into subwords."""
         return [*self.config.interpolate(["--language", "{language}", "--bpe", "{bpe}", "--text"]),
                 self.text]  # fmt: skip

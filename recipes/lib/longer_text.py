@@ -62,19 +62,19 @@ class LongerText(RecipeText):
         for file in () if recipe.is_plan or self.is_made or recipe.first > 4 else models:
             if not os.access(file, os.R_OK):
                 raise UsageError(f"cannot read the checkpoint {file} (--model)")
-        self.settings = config.interpolate(
+        self.fingerprint = config.interpolate(
             ["--neighbours", "{neighbours}", "--edges", "{edges}", "--test", "{pairs}"]
         )
         if not self.is_smoke:
-            self.settings += ["--text", recipe.known_sum("--text", texts)]
+            self.fingerprint += ["--text", recipe.known_sum("--text", texts)]
         if not self.is_made:
             names = "sentencepiece.model", "wordpiece.json"
             paths = [f"{config['subwords']}/{name}" for name in names]
             there = [path for path in paths if os.path.exists(path)] or paths[:1]
-            self.settings += ["--subwords", recipe.known_sum("--subwords", there)]
+            self.fingerprint += ["--subwords", recipe.known_sum("--subwords", there)]
         if self.imported:
             files = [entry.path for entry in os.scandir(self.imported) if entry.is_file()]
-            self.settings += ["--from", recipe.known_sum("--from", sorted(files))]
+            self.fingerprint += ["--from", recipe.known_sum("--from", sorted(files))]
         self._sums: Dict[str, str] = {}
 
     def data(self) -> None:
@@ -111,12 +111,12 @@ class LongerText(RecipeText):
         model = self.config["model"]
         return f"{model}/seed{seed}/checkpoint_last.pt" if os.path.isdir(model) else model
 
-    def data_settings(self, seed: str) -> List[str]:
+    def data_fingerprint(self, seed: str) -> List[str]:
         """Return what the cells of a seed are made from: the text, and the seed's model."""
         model = self.model(seed)
         if not (self.recipe.is_plan or self.is_made) and model not in self._sums:
             self._sums[model] = checksum([model])
-        return [*self.settings, "--model", self._sums.get(model, "")]
+        return [*self.fingerprint, "--model", self._sums.get(model, "")]
 
     def notes(self, cell: PlannedCell) -> List[str]:
         """Return that all seeds of the model as it was given are one model."""

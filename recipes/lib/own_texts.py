@@ -45,8 +45,10 @@ class Own(RecipeText):
             self.prepare.append("--clean-valid")
         files = [existing(f"{prefix}.{language}")
                  for prefix in self.prefixes.values() for language in self.languages]  # fmt: skip
-        self.settings = ["--source-lang", self.source, "--target-lang", self.target, *self.prepare,
-                         *self.score, "--text", recipe.known_sum("--text", files)]  # fmt: skip
+        self.fingerprint = [
+            "--source-lang", self.source, "--target-lang", self.target, *self.prepare,
+            *self.score, "--text", recipe.known_sum("--text", files),
+        ]  # fmt: skip
         if match[2]:
             self.beside = _LongTextToo(self, longest)
 
@@ -108,10 +110,10 @@ class _LongTextToo(RecipeText):
         self.bin, self.score = self.recipe.path("bin-all"), limited.score
         self.prepare = ["--subwords", limited.bin]
         # of the text, all words but the limit
-        self.settings = [*limited.settings]
-        start = self.settings.index("--max-length")
-        del self.settings[start : start + 2]
-        self.settings += ["--all-lengths-beside", longest]
+        self.fingerprint = [*limited.fingerprint]
+        start = self.fingerprint.index("--max-length")
+        del self.fingerprint[start : start + 2]
+        self.fingerprint += ["--all-lengths-beside", longest]
 
     def notes(self, cell: PlannedCell) -> List[str]:
         """Return that the trained lengths are others than those of the rows beside."""
@@ -142,10 +144,12 @@ class PythonDocs(RecipeText):
         for file in files if data_dir and not recipe.is_plan else []:
             if not os.path.exists(file) and recipe.first <= 2:
                 raise UsageError(f"{file} is missing (--data-dir)")
-        self.settings = self.config.interpolate(
+        self.fingerprint = self.config.interpolate(
             ["--longest", "{longest}", "--pieces", "{pieces}", "--test", "{test}", "--text"]
         )
-        self.settings.append(recipe.known_sum("--text", files) if data_dir else self.config["url"])
+        self.fingerprint.append(
+            recipe.known_sum("--text", files) if data_dir else self.config["url"]
+        )
         self.prepare = ["posenc", "prepare", "translation", "--source-lang", self.source,
                         "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
 

@@ -15,7 +15,7 @@ from recipes.lib.devices import cores
 from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.figures import once
 from recipes.lib.rows import PlannedRow
-from recipes.lib.settings import check_disk, checksum, record_settings
+from recipes.lib.settings import check_disk, checksum, record_fingerprint
 
 SNAPSHOT = "20231101"
 DATASET = "datasets/wikimedia/wikipedia"
@@ -93,7 +93,7 @@ class Pretraining(Experiment):
     """Masked language models of one text."""
 
     stages: Sequence[str] = ("set-up", "download", "prepare", "train", "attention")
-    load_stage = "download"
+    last_online_stage = "download"
     several_gpus = True
     stop_diverged = True
 
@@ -162,7 +162,7 @@ class Pretraining(Experiment):
                 texts.append((name, [text]))
         return texts
 
-    def data_settings(self) -> List[str]:
+    def data_fingerprint(self) -> List[str]:
         """What the binary data are made from, beside Wikipedia's files, and how."""
         if self.is_plan or self._made_from:
             return self._made_from
@@ -212,9 +212,9 @@ class Pretraining(Experiment):
             most = sequences(memory, length, vocabulary, config["arch"], self.extra)
         return division(config.number("batch"), devices.each, most, "sequences")
 
-    def cell_settings(self, cell: PlannedCell) -> List[str]:
+    def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
         """The batch, on whatever GPUs, and the data."""
-        return ["--batch", str(self.divide().named), *self.data_settings()]
+        return ["--batch", str(self.divide().named), *self.data_fingerprint()]
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """The training."""
@@ -272,7 +272,7 @@ class Pretraining(Experiment):
                     failure=f"cannot get {path}; fetch it by hand and give --raw-dir",
                 )  # fmt: skip
         folders = [self.text_of(language) for language in self.config.list("languages")]
-        record_settings(self.path("files.settings"), ["--files", checksum(folders)])
+        record_fingerprint(self.path("files.settings"), ["--files", checksum(folders)])
 
     def print_plan(self) -> None:
         """Print the commands of all stages."""

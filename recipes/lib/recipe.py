@@ -13,7 +13,7 @@ from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 from recipes.lib import devices as machine
-from recipes.lib.cell import typed
+from recipes.lib.cell import shell
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript
 from recipes.lib.devices import Devices
 from recipes.lib.processes import call, printed, started
@@ -25,7 +25,7 @@ from recipes.lib.settings import (
     difference,
     make_folder,
     read_lines,
-    record_settings,
+    record_fingerprint,
     write,
 )
 
@@ -77,7 +77,7 @@ class Recipe:
         title: str,
         action: Callable[[], object],
         done_file: str = "",
-        data_settings: Sequence[str] = (),
+        fingerprint: Sequence[str] = (),
         makes: str = "",
         of_cells: bool = False,
     ) -> None:
@@ -87,9 +87,9 @@ class Recipe:
             number: by which --stage and --stop-stage know it.
             title: what it does.
             action: that does it, or in a plan prints it.
-            done_file: tells that it is done, and of what: ``data_settings``. Without one the action
+            done_file: tells that it is done, and of what: the fingerprint. Without one the action
                 runs every time, and looks after its own parts.
-            data_settings: words, such as options, and checksums of files.
+            fingerprint: words, such as options, and checksums of files.
             makes: a file or folder without which it is not done.
             of_cells: whether it runs with --cell.
 
@@ -102,7 +102,7 @@ class Recipe:
         if self.is_plan:
             action()
             return
-        now = as_lines(data_settings) or [""]
+        now = as_lines(fingerprint) or [""]
         if done_file and os.path.exists(done_file) and os.path.exists(makes or done_file):
             then = read_lines(done_file)
             if then != now:
@@ -141,9 +141,9 @@ class Recipe:
             UsageError: it has failed.
         """
         if self.is_plan:
-            several = f"cat {typed(inputs)} | " if len(inputs) > 1 else ""
-            redirection = f" <{typed(inputs)}" if len(inputs) == 1 else ""
-            print(several + typed(words) + redirection + (f" >{typed([output])}" if output else ""))
+            several = f"cat {shell(inputs)} | " if len(inputs) > 1 else ""
+            redirection = f" <{shell(inputs)}" if len(inputs) == 1 else ""
+            print(several + shell(words) + redirection + (f" >{shell([output])}" if output else ""))
             return
         if output or log:
             make_folder(os.path.dirname(output or log))
@@ -189,7 +189,7 @@ class Recipe:
         if not self._held.enter_context(locked(self.path("lock"), LOCK_SECONDS, busy)):
             self.say(f"note: there are no file locks in {self.run_dir}: let no second "
                      "recipe use it meanwhile")  # fmt: skip
-        record_settings(self.path("settings"), [f"--version {__version__}", *settings])
+        record_fingerprint(self.path("settings"), [f"--version {__version__}", *settings])
         if self.cell:
             self._held.close()  # from now on the cell's own lock is held
 
@@ -295,7 +295,7 @@ class Recipe:
             self.say(machine.FLOAT32)
 
     @property
-    def until(self) -> Optional[float]:
+    def deadline(self) -> Optional[float]:
         """When a training is to stop with a checkpoint: a quarter of an hour is for what is
         behind.
         """

@@ -13,7 +13,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell
 from recipes.lib.recipe import TIME_IS_UP, Recipe
 from recipes.lib.running import CellRun
-from recipes.lib.settings import check_settings, write
+from recipes.lib.settings import check_fingerprint, write
 
 Thing = TypeVar("Thing")
 
@@ -60,8 +60,8 @@ def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     these = chosen(recipe, cells)
     going_on = sum(cell.goes_on for cell in these)
     for cell in these:
-        check_settings(f"{cell.row_folder}/settings", cell.options)
-        check_settings(cell.path("settings"), cell.settings)
+        check_fingerprint(f"{cell.row_folder}/settings", cell.options)
+        check_fingerprint(cell.path("settings"), cell.fingerprint)
         if not os.path.exists(cell.path("cell.json")):
             write(cell.path("cell.json"), f"{cell.about}\n")
     finished = sum(cell.is_finished for cell in these)
@@ -91,7 +91,7 @@ def finished_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> List[Planned
         return list(cells)
     finished = [cell for cell in cells if cell.is_finished]
     for cell in finished:
-        check_settings(cell.path("settings"), cell.settings)
+        check_fingerprint(cell.path("settings"), cell.fingerprint)
     if not finished:
         raise UsageError("no cell is finished: run the stages before")
     if len(finished) < len(cells):
@@ -127,12 +127,12 @@ def run_cells(
     def run(number: int) -> int:
         slot = slots.get()
         try:
-            if recipe.until and time.time() > recipe.until:
+            if recipe.deadline and time.time() > recipe.deadline:
                 return TIME_IS_UP
             ordinal = f"{number + 1} of {len(cells)}"
             environment = recipe.devices.environment(slot)
             return CellRun(
-                cells[number], stages, ordinal, environment, recipe.until, stop_diverged
+                cells[number], stages, ordinal, environment, recipe.deadline, stop_diverged
             ).run()
         finally:
             slots.put(slot)

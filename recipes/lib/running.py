@@ -17,7 +17,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
-from recipes.lib.cell import PlannedCell, Step, typed
+from recipes.lib.cell import PlannedCell, Step, shell
 from recipes.lib.log_lines import Progress, Watch
 from recipes.lib.processes import call, exit_status, printed, started
 from recipes.lib.recipe import TIME_IS_UP
@@ -26,7 +26,7 @@ from recipes.lib.settings import (
     clock,
     is_locked,
     make_folder,
-    record_settings,
+    record_fingerprint,
     write,
 )
 
@@ -47,7 +47,7 @@ class CellRun(NamedTuple):
     stages: Sequence[str]
     ordinal: str
     environment: Dict[str, str]
-    until: Optional[float] = None
+    deadline: Optional[float] = None
     stop_diverged: bool = False
 
     def say(self, line: str) -> None:
@@ -65,7 +65,7 @@ class CellRun(NamedTuple):
         busy = f"another run has this cell in hand, see {cell.folder}"
         try:
             with locked(cell.path("lock"), LOCK_SECONDS, busy):
-                self._keep_settings()
+                self._record_fingerprint()
                 for step in self._left():
                     is_training = step.program == "train" and not step.subfolder
                     if not is_training:
@@ -79,7 +79,7 @@ class CellRun(NamedTuple):
             return 1
         return 0
 
-    def _keep_settings(self) -> None:
+    def _record_fingerprint(self) -> None:
         """Write the cell's settings, and remove what was made of fewer epochs, if it goes on.
 
         Raises:
@@ -93,8 +93,8 @@ class CellRun(NamedTuple):
             for path in (path for pattern in patterns for path in Path(cell.folder).glob(pattern)):
                 path.unlink()
         row_settings = f"{cell.row_folder}/settings"
-        record_settings(row_settings, cell.options, in_use=any(map(is_locked, locks_of_peers)))
-        record_settings(cell.path("settings"), cell.settings)
+        record_fingerprint(row_settings, cell.options, in_use=any(map(is_locked, locks_of_peers)))
+        record_fingerprint(cell.path("settings"), cell.fingerprint)
         write(cell.path("cell.json"), f"{cell.about}\n")
 
     def _left(self) -> List[Step]:
@@ -129,7 +129,7 @@ class CellRun(NamedTuple):
             stream = files.enter_context(replacing(str(output))) if step.output else errors
             if call(step.words, stdout=stream, stderr=errors, env=self.environment):
                 last = (_read(log).splitlines() or [""])[-1]
-                reason = f", see {log}: {last}" if step.done_files else f": {typed(step.words)}"
+                reason = f", see {log}: {last}" if step.done_files else f": {shell(step.words)}"
                 raise UsageError(f"{step.program} failed{reason}")
         _touch_done_files(cell, step)
         if output.name == "score.txt":
@@ -194,7 +194,7 @@ class CellRun(NamedTuple):
             ask += ["--best"]
         if update_freq:
             ask += ["--update-freq", update_freq]
-        if self.until:
+        if self.deadline:
             ask += ["--seconds"]
         printed_line = ""
         if any(folder.glob("checkpoint*.pt")):
@@ -211,9 +211,9 @@ class CellRun(NamedTuple):
         else:
             for path in folder.glob("checkpoint*.pt"):
                 path.rename(f"{path}.unusable")  # fairseq would load it
-        if self.until:
+        if self.deadline:
             # fairseq counts what was trained before, too
-            seconds_then = float(seconds or 0) + max(self.until - time.time(), 30)
+            seconds_then = float(seconds or 0) + max(self.deadline - time.time(), 30)
             words += ["--stop-time-hours", f"{seconds_then / 3600:.4f}"]
         return words, newest
 

@@ -1,6 +1,7 @@
-"""What a run is: the options of its trainings, and its text, by what this holds.
+"""Fingerprints: the words by which results are known, kept in a file ``settings`` beside them.
 
-Where a run lies, on what device it works and how many processes it has is not part of that. Started
+They are the options of trainings and a checksum of the text, an option with its values a line.
+Where a run lies, on what device it works and how many processes it has is not among them. Started
 again with something else, a recipe says what differs and stops.
 """
 
@@ -43,7 +44,7 @@ def difference(then: Sequence[str], now: Sequence[str]) -> str:
     return "then: {}; now: {}".format(*(" ".join(part) or "nothing more" for part in parts))
 
 
-def record_settings(path: str, words: Sequence[str], in_use: bool = False) -> None:
+def record_fingerprint(path: str, words: Sequence[str], in_use: bool = False) -> None:
     """Keep in a file what has made the results in its folder, or make sure that it is the same.
 
     Its caller has the lock of whatever makes results there.
@@ -56,16 +57,14 @@ def record_settings(path: str, words: Sequence[str], in_use: bool = False) -> No
     Raises:
         UsageError: the folder has results that something else has made, or cannot be written.
     """
-    check_settings(path, words, in_use)
+    check_fingerprint(path, words, in_use)
     now = as_lines(words)
     if read_lines(path) != now:
         write(path, "".join(f"{line}\n" for line in now))
 
 
-def check_settings(path: str, words: Sequence[str], in_use: bool = False) -> None:
-    """Make sure that what has made the results in a folder is the same, as :func:`record_settings`;
-    the folder is made.
-    """
+def check_fingerprint(path: str, words: Sequence[str], in_use: bool = False) -> None:
+    """Compare as :func:`record_fingerprint`, and write nothing; the folder is made."""
     folder, now = os.path.dirname(path), as_lines(words)
     make_folder(folder)
     then = read_lines(path)

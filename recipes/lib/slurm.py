@@ -4,7 +4,7 @@ import os
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.cell import PlannedCell, typed
+from recipes.lib.cell import PlannedCell, shell
 from recipes.lib.recipe import Recipe
 
 SCRIPT = """\
@@ -82,10 +82,10 @@ def print_script(
         end += "_"
     print(SCRIPT.format(
         end=end,
-        count=len(cells), recipe=recipe.script.name, here=typed([os.getcwd()]),
+        count=len(cells), recipe=recipe.script.name, here=shell([os.getcwd()]),
         set_up="bash scripts/setup.sh --gpu\n" * on_gpu,
         load=_command(recipe, ["--device", "cpu", "--stop-stage", str(load)]),
-        logs=typed([f"{recipe.run_dir}/slurm-%j.log"]),
+        logs=shell([f"{recipe.run_dir}/slurm-%j.log"]),
         data=_command(recipe, ["--device", "cpu", "--stop-stage", str(data)]),
         resources=resources + f" --gpus-per-node={gpus}" * on_gpu,
         train=_command(recipe, device, variables),
@@ -95,7 +95,7 @@ def print_script(
 
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
     """What the user has given, with these options."""
-    command = typed(["bash", recipe.script.name, *recipe.parsed.words, *words])
+    command = shell(["bash", recipe.script.name, *recipe.parsed.words, *words])
     options = recipe.parsed.passthrough
-    passthrough = typed(["--", *options]) if options else ""
+    passthrough = shell(["--", *options]) if options else ""
     return " ".join(filter(None, [command, variables, passthrough]))

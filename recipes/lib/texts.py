@@ -27,7 +27,7 @@ class RecipeText:
         source, target: languages.
         bin: the folder of binary data.
         keep: checkpoints to be averaged; 0: the last one translates.
-        settings: what the text was made from.
+        fingerprint: what the text was made from, see :mod:`.settings`.
         data_stages: titles of those that make the binary data.
         score: options for posenc score.
         analyses: titles of further stages behind the table.
@@ -58,7 +58,7 @@ class RecipeText:
                 )
         self.task = ["--task", "posenc_translation",
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
-        self.settings: List[str] = []
+        self.fingerprint: List[str] = []
         self.beside: Optional[RecipeText] = None
         self.score = self.config.interpolate(recipe.script.arrays.get("score", []))
 
@@ -82,9 +82,9 @@ class RecipeText:
         """Return the first step of a cell, of the words of its training."""
         return Step("train", words, ("train.done",))
 
-    def data_settings(self, seed: str) -> List[str]:
+    def data_fingerprint(self, seed: str) -> List[str]:
         """Return what the cells of a seed are known by beside the words of their steps."""
-        return self.settings
+        return self.fingerprint
 
     def notes(self, cell: PlannedCell) -> List[str]:
         """Return options of posenc score that say more of a cell's results."""
@@ -150,7 +150,7 @@ class GrammarText(RecipeText):
              "--test", "{test}", "--test-lengths", "{test-lengths}"]
         )  # fmt: skip
         self.join = self.config.number("join")
-        self.settings = [*self.made, "--join", str(self.join)]
+        self.fingerprint = [*self.made, "--join", str(self.join)]
         ends = re.findall(r"(\d+)-(\d+)", self.config["test-lengths"])
         if any(int(low) <= int(before) for (_, before), (low, _) in zip(ends, ends[1:])):
             raise UsageError(
@@ -222,16 +222,16 @@ class Multi30k(RecipeText):
         if self.config.is_given("longest") and self.form != "extrapolate":
             raise UsageError("--longest needs --setting extrapolate: leave it out")
         self.config.set_defaults({"ffn": str(2 * self.config.number("dim"))})
-        self.settings = ["--setting", self.form]
+        self.fingerprint = ["--setting", self.form]
         if self.form == "extrapolate":
-            self.settings += ["--longest", str(self.longest)]
+            self.fingerprint += ["--longest", str(self.longest)]
             edges = self.longest, self.longest * 3 // 2, self.longest * 2
             # the limit of training is one of subwords
             self.score = ["--bins", ",".join(map(str, edges)), "--length-unit", "subwords"]
         self.folder = self.config["raw-dir"]
         names = [f"{self.folder}/{name}.{language}.gz"
                  for name in self.raw.values() for language in self.languages]  # fmt: skip
-        self.settings += [
+        self.fingerprint += [
             "--text",
             recipe.known_sum("--text", names) if self.folder else self.config["url"],
         ]

@@ -96,13 +96,13 @@ class Translation(Experiment):
             no_repeats("--encodings", [row.label for row in self.rows])
             self.text_of.update((row.label, self.text.beside) for row in beside)
 
-    def data_settings(self) -> List[str]:
-        """See :meth:`Experiment.data_settings`."""
-        return self.text.settings
+    def data_fingerprint(self) -> List[str]:
+        """See :meth:`Experiment.data_fingerprint`."""
+        return self.text.fingerprint
 
-    def cell_settings(self, cell: PlannedCell) -> List[str]:
-        """See :meth:`Experiment.cell_settings`."""
-        return self.text_of[cell.row].data_settings(cell.seed)
+    def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
+        """See :meth:`Experiment.cell_fingerprint`."""
+        return self.text_of[cell.row].data_fingerprint(cell.seed)
 
     def check(self) -> None:
         """See :meth:`Experiment.check`."""

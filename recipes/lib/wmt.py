@@ -92,7 +92,7 @@ class Wmt(Experiment):
     stages = ("set-up", "download", "text", "subwords", "binarise", "train", "translate", "score",
               "analyse", "table")  # fmt: skip
     cell_stages = "train", "translate", "score"
-    load_stage = "download"
+    last_online_stage = "download"
     several_gpus = True
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments):
@@ -114,9 +114,9 @@ class Wmt(Experiment):
             _sweep(setting.config, self.rows_of[name])
         self.corpora = Corpora(self, list(self.settings.values()))
 
-    def data_settings(self) -> List[str]:
+    def data_fingerprint(self) -> List[str]:
         """What the text is made from, beside the archives, and how."""
-        return self.corpora.settings()
+        return self.corpora.fingerprint()
 
     def data(self) -> None:
         """From archives to binary data."""
@@ -125,7 +125,7 @@ class Wmt(Experiment):
         self.run_stage("text", lambda: corpora.each("text.done", corpora.prepare_text))
         self.run_stage("subwords", lambda: corpora.each("subwords.done", corpora.learn_subwords))
         self.run_stage("binarise", corpora.binarise_all)
-        for setting in self.settings.values() if self.last >= self.number("train") else ():
+        for setting in self.settings.values() if self.last >= self.stage_number("train") else ():
             self.say_batch(setting)
 
     def tables(self) -> None:
@@ -191,10 +191,10 @@ class Wmt(Experiment):
                                          f"{folder}/seed{seed}", folder))  # fmt: skip
         return cells
 
-    def cell_settings(self, cell: PlannedCell) -> List[str]:
+    def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
         """The batch, on whatever GPUs, and the text."""
         named = self.divide(self.settings[cell.setting]).named
-        return ["--batch", str(named), *self.corpora.settings()]
+        return ["--batch", str(named), *self.corpora.fingerprint()]
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """The training of a row, what is kept of it, its translations, and their scores."""

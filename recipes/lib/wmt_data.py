@@ -11,7 +11,7 @@ from typing import Callable, List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.translation.corpora import named
-from recipes.lib.cell import typed
+from recipes.lib.cell import shell
 from recipes.lib.config import FLAG, Config
 from recipes.lib.devices import cores
 from recipes.lib.paper_numbers import compare_with_paper
@@ -21,7 +21,7 @@ from recipes.lib.settings import (
     checksum,
     make_folder,
     read_lines,
-    record_settings,
+    record_fingerprint,
     write,
 )
 
@@ -72,17 +72,17 @@ class Corpora:
     """The text of all settings of a recipe."""
 
     def __init__(self, recipe: Recipe, settings: Sequence[CorpusSetting]):
-        self.recipe, self.config, self.settings_ = recipe, recipe.config, settings
+        self.recipe, self.config, self.settings = recipe, recipe.config, settings
         self.names = sorted({setting.corpus for setting in settings})
         self.raw = self.config["raw-dir"] or self.config["data-dir"] or recipe.path("raw")
         self.workers = self.config["workers"] or str(cores())
         self.is_smoke = self.config["smoke"] == FLAG
-        self._settings: List[str] = []
+        self._fingerprint: List[str] = []
 
-    def settings(self) -> List[str]:
+    def fingerprint(self) -> List[str]:
         """What the text is made from, beside the archives, and how."""
-        if self.recipe.is_plan or self._settings:
-            return self._settings
+        if self.recipe.is_plan or self._fingerprint:
+            return self._fingerprint
         made = ["--bpe", self.config["bpe"] or "default"]
         if self.config["dictionary"]:
             made += ["--dictionary", self.config["dictionary"]]
@@ -98,14 +98,14 @@ class Corpora:
         for prefix in prefixes.split("\n") if prefixes else []:
             files = sorted(glob.glob(f"{glob.escape(prefix)}.*")) or [f"{prefix}.*"]
             made += ["--add", checksum(files)]
-        self._settings = made
+        self._fingerprint = made
         return made
 
     def each(self, done_file: str, action: Callable[[str, str], object]) -> None:
         """Do something with each corpus that is not done of the same text, says its done file."""
         for name in self.names:
             folder = self.recipe.path("text", name)
-            made = "\n".join([*self.settings(), *read_lines(f"{folder}/settings")]) + "\n"
+            made = "\n".join([*self.fingerprint(), *read_lines(f"{folder}/settings")]) + "\n"
             if "\n".join(read_lines(f"{folder}/{done_file}")) + "\n" != made:
                 action(name, folder)
                 write(f"{folder}/{done_file}", made)
@@ -131,7 +131,7 @@ class Corpora:
             for url, digest, name, size in several:
                 self._fetch(url, digest, name, size)
             archives = [f"{self.raw}/{file[2]}" for file in several]
-            record_settings(
+            record_fingerprint(
                 self.recipe.path("text", corpus, "settings"), ["--archives", checksum(archives)]
             )
 
@@ -265,9 +265,9 @@ class Corpora:
         """Make the binary data of all settings; all test sets become one, and so do the pooled
         ones.
         """
-        for setting in self.settings_:
+        for setting in self.settings:
             text = read_lines(f"{setting.text}/settings")
-            made = "\n".join([*self.settings(), *text, setting.form, *setting.pooled]) + "\n"
+            made = "\n".join([*self.fingerprint(), *text, setting.form, *setting.pooled]) + "\n"
             done_file = f"{setting.bin}/binarise.done"
             if "\n".join(read_lines(done_file)) + "\n" == made:
                 continue
@@ -298,12 +298,12 @@ class Corpora:
                 for file in self.files(corpus):
                     print(*file, sep="\t")
             else:
-                print(typed(["posenc", "prepare", "pairs", "files", corpus]))
+                print(shell(["posenc", "prepare", "pairs", "files", corpus]))
             recipe.say(f"[{corpus}] text and subwords")
             recipe.execute(self.prepare_command(corpus))
             if not self.config["ready"]:
                 recipe.execute(self.learn_command(corpus))
-        for setting in self.settings_:
+        for setting in self.settings:
             recipe.say(f"[{setting.name}] binarise")
             if setting.form != "vanilla":
                 recipe.execute(self.form_command(setting, "train", "bpe"))

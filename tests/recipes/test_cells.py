@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib import runner
-from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
+from recipes.lib.cell import PlannedCell, Step, placement, plan, shell, variable
 from recipes.lib.config import Config, read_options, read_script
 from recipes.lib.devices import Devices
 from recipes.lib.recipe import TIME_IS_UP
@@ -25,13 +25,15 @@ def cell(folder, *steps, row="a", seed="1", setting="", options=("shaw",)):
     return PlannedCell(setting, row, list(options), seed, "", place, f"{folder}/{row}", steps)
 
 
-def shell(line, *marks, stage="train", output=""):
+def bash(line, *marks, stage="train", output=""):
     return Step(stage, ["bash", "-c", line], marks, output)
 
 
 def recipe(jobs=2, number=0, said=None):
     lines = said if said is not None else []
-    return SimpleNamespace(cell=number, devices=Devices("cpu", jobs), until=None, say=lines.append)
+    return SimpleNamespace(
+        cell=number, devices=Devices("cpu", jobs), deadline=None, say=lines.append
+    )
 
 
 def test_a_table_that_is_cut_short_has_whole_seeds():
@@ -49,13 +51,13 @@ def test_settings_are_the_words_that_say_what_is_done():
         "train", ["train", *placement("bin"), "--lr", "1", *placement("--save-dir", "x")], ("a",)
     )
     tidy = Step("train", ["find", "-delete"])
-    one = cell("run", train, tidy)._replace(data_settings=["--text", "12"])
-    assert one.settings == ["train", "--lr", "1", "--text", "12"]
+    one = cell("run", train, tidy)._replace(data_fingerprint=["--text", "12"])
+    assert one.fingerprint == ["train", "--lr", "1", "--text", "12"]
 
 
 def test_words_are_typed_for_a_shell_and_variables_of_loops_stay_variables():
     words = ["a b", "it's", "$x", "é", f"lr{variable('lr')}/$(x) {variable('seed')}", "", "-"]
-    script = f"lr=1e-5 seed='2 3'; printf '%s\\0' {typed(words)}"
+    script = f"lr=1e-5 seed='2 3'; printf '%s\\0' {shell(words)}"
     expected = [*words[:4], "lr1e-5/$(x) 2 3", *words[5:]]
     assert subprocess.check_output(["bash", "-c", script]).decode().split("\0")[:-1] == expected
     lines = list(plan([cell("run/$(x)", seed=variable("seed"))]))
@@ -66,9 +68,9 @@ def test_words_are_typed_for_a_shell_and_variables_of_loops_stay_variables():
 
 def test_what_is_done_is_not_repeated_and_what_was_made_of_something_lost_is(tmp_path, capsys):
     log = tmp_path / "log"
-    steps = [shell(f"echo {name} >>{log}; touch {tmp_path}/a/seed1/{name}", name)
+    steps = [bash(f"echo {name} >>{log}; touch {tmp_path}/a/seed1/{name}", name)
              for name in ("one", "two", "three")]  # fmt: skip
-    one = cell(tmp_path, *steps, shell(f"echo tidy >>{log}"))
+    one = cell(tmp_path, *steps, bash(f"echo tidy >>{log}"))
     cell_run = CellRun(one, ["train"], "1 of 1", dict(os.environ))
     assert cell_run.run() == 0 and one.is_finished
     assert log.read_text().split() == ["one", "two", "three", "tidy"]
@@ -81,7 +83,7 @@ def test_what_is_done_is_not_repeated_and_what_was_made_of_something_lost_is(tmp
 def test_a_failure_is_named_and_leaves_the_other_cells_and_no_half_output(tmp_path, capsys):
     line = "echo half; echo told why >&2; [[ {} == b ]]"
     cells = [
-        cell(tmp_path, shell(line.format(row), "x.out", output="x.out"), row=row) for row in "ab"
+        cell(tmp_path, bash(line.format(row), "x.out", output="x.out"), row=row) for row in "ab"
     ]
     with pytest.raises(UsageError, match="not all cells are done"):
         runner.run_cells(recipe(), cells, ["train"])
@@ -92,7 +94,7 @@ def test_a_failure_is_named_and_leaves_the_other_cells_and_no_half_output(tmp_pa
 
 
 def test_a_later_stage_waits_for_the_one_before(tmp_path, capsys):
-    steps = shell("true", "x.done"), shell(f"touch {tmp_path}/a/seed1/y", "y", stage="score")
+    steps = bash("true", "x.done"), bash(f"touch {tmp_path}/a/seed1/y", "y", stage="score")
     one, said = cell(tmp_path, *steps), []
     for stages in ["score"], ["train"], ["score"]:
         runner.run_cells(recipe(said=said), [one], stages)
@@ -102,14 +104,14 @@ def test_a_later_stage_waits_for_the_one_before(tmp_path, capsys):
 
 def test_when_the_time_is_up_no_further_cell_begins(tmp_path):
     late = recipe()
-    late.until = time.time() - 1
+    late.deadline = time.time() - 1
     with pytest.raises(SystemExit, match=str(TIME_IS_UP)):
-        runner.run_cells(late, [cell(tmp_path, shell("true", "x.done"))], ["train"])
+        runner.run_cells(late, [cell(tmp_path, bash("true", "x.done"))], ["train"])
     assert not (tmp_path / "a/seed1/x.done").exists()
 
 
 def test_a_cell_by_its_number_is_the_only_one(tmp_path):
-    cells = [cell(tmp_path, shell("true", "x.done"), row=row) for row in "ab"]
+    cells = [cell(tmp_path, bash("true", "x.done"), row=row) for row in "ab"]
     runner.run_cells(recipe(number=2), cells, ["train"])
     assert not (tmp_path / "a").exists() and cells[1].is_finished
     with pytest.raises(UsageError, match="--cell is 3, and there are 2"):
@@ -117,7 +119,7 @@ def test_a_cell_by_its_number_is_the_only_one(tmp_path):
 
 
 def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
-    one = cell(tmp_path, shell(f"touch {tmp_path}/begun; sleep 2", "x.done"))
+    one = cell(tmp_path, bash(f"touch {tmp_path}/begun; sleep 2", "x.done"))
     cell_run = CellRun(one, ["train"], "1 of 1", dict(os.environ))
     thread = threading.Thread(target=cell_run.run)
     thread.start()
@@ -135,15 +137,15 @@ def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
 
 def test_another_job_of_a_cell_leaves_the_settings_as_they_are(tmp_path, capsys):
     """Whatever made what will be there stands beside it."""
-    one = cell(tmp_path, shell(f"touch {tmp_path}/begun; sleep 3", "x.done"))
+    one = cell(tmp_path, bash(f"touch {tmp_path}/begun; sleep 3", "x.done"))
     thread = threading.Thread(target=CellRun(one, ["train"], "1 of 1", dict(os.environ)).run)
     thread.start()
     while not (tmp_path / "begun").exists():
         time.sleep(0.05)
     then = [(tmp_path / name / "settings").read_text() for name in ("a", "a/seed1")]
     others = (
-        cell(tmp_path, shell("true", "x.done"), seed="2", options=("t5",)),
-        cell(tmp_path, shell("touch $0; : --lr 2", "x.done")),
+        cell(tmp_path, bash("true", "x.done"), seed="2", options=("t5",)),
+        cell(tmp_path, bash("touch $0; : --lr 2", "x.done")),
     )
     for other in others:
         runner.check_cells(recipe(), [other])
@@ -159,7 +161,7 @@ def test_a_table_that_fails_stops_no_training(tmp_path):
     def fail(done):
         raise UsageError("no table")
 
-    cells = [cell(tmp_path, shell("true", "x.done"), row=row) for row in "abc"]
+    cells = [cell(tmp_path, bash("true", "x.done"), row=row) for row in "abc"]
     said = []
     runner.run_cells(recipe(jobs=1, said=said), cells, ["train"], fail)
     assert all(one.is_finished for one in cells)
@@ -230,7 +232,7 @@ def test_a_training_that_begins_puts_aside_checkpoints_that_fairseq_would_load(t
 
 
 def test_a_training_ends_in_time_with_a_status_of_its_own(training, tmp_path):
-    printed, status, log = training(newest="last.pt\t7200\n", until=time.time() + 6300)
+    printed, status, log = training(newest="last.pt\t7200\n", deadline=time.time() + 6300)
     assert status == 75 and not (tmp_path / "a/seed1/train.done").exists()
     hours = float(re.search(r"--stop-time-hours (\S+)", log)[1])
     assert 3.7 < hours <= 3.75 and "the time of this job is up" in printed

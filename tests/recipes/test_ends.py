@@ -23,9 +23,9 @@ if name == "fairseq-train":""",
 
 
 def wait_for(happened):
-    until = time.monotonic() + 30
+    deadline = time.monotonic() + 30
     while not happened():
-        assert time.monotonic() < until, "it does not happen"
+        assert time.monotonic() < deadline, "it does not happen"
         time.sleep(0.05)
 
 

@@ -8,15 +8,15 @@ from recipes.lib import settings
 
 def test_settings_are_those_of_results_and_can_be_mended_until_there_are_any(tmp_path):
     file = str(tmp_path / "run" / "settings")
-    settings.record_settings(file, ["--a", "1", "--b", "2 3"])
-    settings.record_settings(file, ["--a", "2", "--b", "2 3"])
+    settings.record_fingerprint(file, ["--a", "1", "--b", "2 3"])
+    settings.record_fingerprint(file, ["--a", "2", "--b", "2 3"])
     (tmp_path / "run" / "train.log").touch()
-    settings.record_settings(file, ["--a", "1", "--b", "2 3"])
+    settings.record_fingerprint(file, ["--a", "1", "--b", "2 3"])
     (tmp_path / "run" / "checkpoint1.pt").touch()
     (tmp_path / "link").symlink_to("run")
     for folder in ("run", "link"):
         with pytest.raises(UsageError, match=r"\(then: --a 1; now: --a 3 --c\); give another"):
-            settings.record_settings(
+            settings.record_fingerprint(
                 f"{tmp_path}/{folder}/settings", ["--a", "3", "--b", "2 3", "--c"]
             )
     assert settings.read_lines(file) == ["--a 1", "--b 2 3"]

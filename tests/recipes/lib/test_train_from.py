@@ -20,10 +20,10 @@ def test_what_makes_the_model_is_typed_and_what_fine_tuning_chooses_is_not():
     words = " ".join(architecture(TRAINED, ["fairseq-train", "--max-source-positions", "500"]))
     assert "--activation-fn" not in architecture(TRAINED, ["--activation-fn=relu"])
     assert words.startswith("--arch posenc_transformer ")
-    for typed in ("--encoder-layers 3", "--decoder-layers 1", "--encoder-embed-dim 24",
+    for shell in ("--encoder-layers 3", "--decoder-layers 1", "--encoder-embed-dim 24",
                   "--encoder-normalize-before", "--share-all-embeddings",
                   "--activation-fn gelu"):  # fmt: skip
-        assert typed in words
+        assert shell in words
     assert not re.search("dropout|position|checkpoint|decoder-normalize", words)
 
 
