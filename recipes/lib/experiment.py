@@ -33,7 +33,8 @@ class Experiment(Recipe):
         several_gpus: whether a training may have several.
         job_per_gpu: whether there are as many trainings at a time as GPUs by default.
         default_device: of trainings; empty: cuda if there is one.
-        plan_includes_setup: whether a plan is a script that sets up, for a GPU unless the user says cpu.
+        plan_includes_setup: whether a plan is a script that sets up, for a GPU unless the user
+            says cpu.
         stop_diverged: whether a training that diverges is stopped.
     """
 

@@ -110,7 +110,7 @@ class Pretraining(Experiment):
             self.rows = [PlannedRow(row.label, _without_segments(row.options)) for row in self.rows]
         self.raw = config["raw-dir"] or config["data-dir"] or self.path("raw")
         self.subwords = config.interpolate(script.arrays["kind"])
-        self._made_from: List[str] = []
+        self._fingerprint: List[str] = []
 
     def choose_rows(self) -> List[PlannedRow]:
         """The models of Chen et al., or the user's."""
@@ -164,8 +164,8 @@ class Pretraining(Experiment):
 
     def data_fingerprint(self) -> List[str]:
         """What the binary data are made from, beside Wikipedia's files, and how."""
-        if self.is_plan or self._made_from:
-            return self._made_from
+        if self.is_plan or self._fingerprint:
+            return self._fingerprint
         config = self.config
         made = [*self.subwords, "--vocabulary", config["vocabulary"]]
         if config["text"]:
@@ -176,7 +176,7 @@ class Pretraining(Experiment):
             made += ["--hold-out", config["hold-out"]]
         for name, paths in self.given_texts:
             made += [f"--{name}", checksum(paths)]
-        self._made_from = made
+        self._fingerprint = made
         return made
 
     def prepare_command(self) -> List[str]:
