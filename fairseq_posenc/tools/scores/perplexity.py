@@ -21,9 +21,9 @@ from tqdm import tqdm
 from fairseq_posenc.data.indexed import repeated_types
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.scores.belonging import LineGrams, misfit
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.scores.reference_check import LineGrams, misfit
 from fairseq_posenc.tools.scores.texts import join_subwords
 
 
