@@ -145,7 +145,7 @@ def test_text_may_be_compressed_and_processes_several(text):
     assert first == second
 
 
-@pytest.mark.parametrize("step", ["bpe.learn", "_cutter", "keep", "read_dictionary"])
+@pytest.mark.parametrize("step", ["bpe.learn", "_encoder_of", "keep", "read_dictionary"])
 def test_a_run_that_was_broken_off_goes_on_to_the_same_result(text, monkeypatch, step):
     prepare(options(text, output=str(text / "whole")), lambda line: None)
 
