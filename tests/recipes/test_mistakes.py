@@ -147,6 +147,14 @@ def test_an_option_that_the_chosen_preset_does_not_read_is_an_error(start, tmp_p
     assert "--dropout would be without effect with --preset small: leave it out" in told
 
 
+def test_of_an_option_that_is_given_twice_the_last_counts_and_that_is_told(run):
+    command = ["bash", *OWN, *TEXT.split(), "--plan", "--device", "cpu", "--bpe", "300"]
+    assert "is given twice" not in run(*command)
+    printed = run(*command, "--bpe", "400")
+    assert "# note: --bpe is given twice; the last one counts: 400\n" in printed
+    assert " --bpe 400 " in printed and "--bpe 300" not in printed
+
+
 def test_a_single_seed_that_may_be_a_number_of_seeds_is_told(run):
     command = ["bash", *OWN, *TEXT.split(), "--plan", "--device", "cpu", "--seeds"]
     assert "# note: --seeds 3 is seed 3 alone; several are listed: 1,2,3\n" in run(*command, "3")
