@@ -90,7 +90,7 @@ class Randomized(Encoding):
         return order.masked_fill(left_out, self.drawn_below).sort(dim=1).values
 
     def _biases(self, inner: ByDistance, distances: Tensor) -> Terms:
-        """Return biases of a sequence whose distances 1, 2, … are drawn ones, ``(length - 1,)``."""
+        """Return biases of a sequence at drawn distances instead of 1, 2, …, ``(length - 1,)``."""
         most, length = self.drawn_below, len(distances) + 1
         # scalars: (layers or 1, heads or 1, 2 M - 1), by falling distance from M - 1
         scalars = inner.bias_by_distance(most, most)

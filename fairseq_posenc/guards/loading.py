@@ -78,7 +78,7 @@ def _comparing(*comparisons: _Comparison) -> Iterator[None]:
 
 
 def install_loading_patches() -> None:
-    """Let fairseq's programs load as :func:`load_checkpoint`, with checked options, in one line."""
+    """Let fairseq's programs load as :func:`load_checkpoint`, with errors in one line."""
     if hasattr(checkpoint_utils.load_checkpoint, "__wrapped__"):
         return
     _patch_model_loading()

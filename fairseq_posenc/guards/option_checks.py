@@ -173,8 +173,8 @@ def _replace_unknown(state: Dict[str, Any], overrides: Mapping[str, Any], builds
                 raise Refused(_advice(registry, name, similar[registry]))
             chosen = similar[registry]
             logger.info(
-                "the checkpoint's --criterion %.60r is not built for strangers; fairseq-validate "
-                "computes %s instead (--criterion names another)",
+                "the checkpoint's --criterion %.60r is not built from untrusted checkpoints; "
+                "fairseq-validate computes %s instead (--criterion names another)",
                 name,
                 chosen,
             )
@@ -227,7 +227,7 @@ def _only(options: Mapping[str, Any], names: Any) -> Dict[str, Any]:
 
 
 def _are_known(asked: Mapping[str, Sequence[Any]]) -> bool:
-    """Return whether a checkpoint names known classes only; an unknown one the user has named.
+    """Return whether a checkpoint names known classes only.
 
     Raises:
         Refused: a name is no text, or there is none of a model.

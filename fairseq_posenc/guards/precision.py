@@ -77,9 +77,8 @@ def recorded_in_words(state: Any) -> Optional[str]:
 def checkpoint_record(state: Any) -> Dict[str, Optional[str]]:
     """Return ``precision`` and ``hardware`` of a checkpoint's training, None where not known.
 
-    Of one without our record, its options tell the precision. They do not where it has none, as an
-    imported model, or where an earlier version of ours wrote ``--amp`` on a CPU, which it recorded
-    as no option.
+    Without our record the options of its training tell the precision. An imported model has no such
+    options, and earlier versions of ours did not record ``--amp`` on a CPU: there it is not known.
     """
     state = as_dict(state)
     record = state.get(KEY)

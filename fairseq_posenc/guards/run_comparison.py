@@ -37,7 +37,7 @@ MAY_CHANGE = {
     "dropout", "attention_dropout", "activation_dropout", "relu_dropout", "pooler_dropout",
     "adaptive_softmax_dropout", "no_embedding_dropout", "encoder_layerdrop", "decoder_layerdrop",
     "quant_noise_pq", "quant_noise_pq_block_size", "quant_noise_scalar",
-    # where weights begin, before those of the checkpoint replace them
+    # initial weights, which those of the checkpoint replace
     "encoder_embed_path", "decoder_embed_path", "embedding_initialization",
     "load_checkpoint_heads",
     # memory, speed and padding
@@ -63,9 +63,9 @@ _MAY_CHANGE_BETWEEN_MODELS = MAY_CHANGE | _DATA_BLOCKING | {
     "positions", "mask_prob", "leave_unmasked_prob", "random_token_prob",
     "freq_weighted_replacement", "mask_whole_words", "no_shuffle",
 }  # fmt: skip
-# positions may differ there, but not where sources begin
+# positions may differ there, but not whether sources start with BOS
 MAY_CHANGE_IN_ENSEMBLE = _MAY_CHANGE_BETWEEN_MODELS - {source_bos.OPTION}
-# where weights begin, and which there are: the value may change, but not whether there is one
+# initial weights: the value may change, but not whether there is one
 _COMPARED_BY_PRESENCE = {"admin_profile"}
 # options in the signature of positions, beside position_…
 _IN_SIGNATURE = {

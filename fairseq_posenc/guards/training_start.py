@@ -53,7 +53,8 @@ def patch_start() -> None:
 def patch_valid_stats() -> None:
     """Let the program that trains name a metric that its validation lacks.
 
-    It is there already: who imports it sets up a log, and ``fairseq-generate`` has its own.
+    That program is taken from ``sys.modules``: importing it would set up a log, and
+    ``fairseq-generate`` has its own.
     """
     program: Any = sys.modules.get("fairseq_cli.train", sys.modules["__main__"])
     valid_stats = getattr(program, "get_valid_stats", None)

@@ -32,8 +32,8 @@ class Settings(NamedTuple):
     dropout_p: float
     keep: bool  # whether the weights must outlive their chunk
     recompute: bool  # whether the backward pass computes them again instead
-    # that share the work; the chunks of the backward pass must be those of the forward, and it may
-    # run in a thread to which torch gives another number of threads
+    # how many share the work: the chunks of the backward pass must be those of the forward, and it
+    # may run in a thread to which torch gives another number of threads
     threads: int
 
 
@@ -135,7 +135,7 @@ class ChunkPass:
         """Compute the gradients of a chunk; its terms keep theirs until the end.
 
         Args:
-            chunk, marked, condensed: of :meth:`forward`, the latter its second and third result.
+            chunk, marked, condensed: of :meth:`forward`, of which the last two are results.
             gradient: of the chunk's outputs.
             into: the gradients of queries, keys and values, each ``(B·H, T, d)``, to be written to.
 

@@ -52,7 +52,7 @@ def read_texts(
     The arguments are options of ``posenc score``. Plain text, one sentence a line, is tokenised as
     Moses does with ``-no-escape``; of an output, it replaces the T- or S-lines. Languages that are
     not given are those of the binarised ``data``, or those that fairseq's log in the output names.
-    Of several references, files or texts separated by tabs in one, each sentence has them all.
+    Each sentence may have several references: in several files, or separated by tabs in one.
     A ``reference`` and the kind of subwords that are not given are those that posenc prepare
     translation left in ``data``.
 
@@ -73,8 +73,8 @@ def read_texts(
         languages = _choose(requested, languages_of_data(data, {}, language))
         texts = _of_plain_text(hypotheses, references, languages)
         sources = _read_aligned(source, len(references)) if source else None
-        folder = raw_references(raw_test(data), languages, sources)
-        compared = named, references, folder, sources, hypotheses
+        data_references = raw_references(raw_test(data), languages, sources)
+        compared = named, references, data_references, sources, hypotheses
         texts.remarks += check_reference(*compared, languages)
     if more:
         texts.more_references = more

@@ -86,7 +86,7 @@ class Table:
         return f"{metric_of(self.metric).title} by {self.label}"
 
     def markdown(self) -> str:
-        """Return the tables as Markdown whose columns stand below each other as text too."""
+        """Return the tables as Markdown, with aligned columns."""
         header = ["", *(f"{name} (n={n})" for name, n in zip(self.columns, self.sentences))]
         lines = [header, *([name, *map(str, row)] for name, row in self.rows.items())]
         if self.within[0] is not None:

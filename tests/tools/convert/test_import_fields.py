@@ -99,7 +99,7 @@ def lines(tmp_path):
     [
         ("Bert", "4 of 4 sentences are cut as by transformers"),
         ("FSMT", "4 of 4 sentences are cut as by transformers"),
-        ("RoFormer", "0 sentences are cut both ways; scores are compared on drawn ones"),
+        ("RoFormer", "0 sentences tokenised by both; scores are compared on random tokens"),
     ],
 )
 def test_check_compares_pieces_and_scores_with_transformers(save, lines, name, cut):

@@ -135,7 +135,7 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
         raise UsageError(f"{text} has no sentences to compare")
     torch.manual_seed(1)
     drawn = [[_draw(order) for order in imported.hf_ids] for _ in lines]
-    notes = ["0 sentences are cut both ways; scores are compared on drawn ones"]
+    notes = ["0 sentences tokenised by both; scores are compared on random tokens"]
     files = {*imported.files, *imported.texts} & {CODES, WordPiece.name, SentencePiece.name}
     if files:
         cut = _cut(imported, checkpoint, lines)
