@@ -1,5 +1,6 @@
 """Fresh pieces of a sentence: phrases, verb phrases and clauses, small and without ornament."""
 
+import functools
 import random
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -161,12 +162,12 @@ class Grammar:
         return made
 
     def _verb(self, kind: str, context: ClauseContext) -> lexicon.Verb:
-        fitting: Dict[str, List[lexicon.Verb]] = {frame: [] for frame in _FRAMES}
-        for verb in lexicon.VERBS:
-            if kind in verb.subjects and _suits(verb, context):
-                fitting[verb.frame].append(verb)
-        frames = [(frame, _FRAMES[frame]) for frame, verbs in fitting.items() if verbs]
-        return self.rng.pick(fitting[self.rng.weighted(frames)])
+        gap = context.gap
+        role, gap_kind = (gap.role, gap.head.noun.kind) if gap else ("", "")
+        fitting = _fitting_verbs(kind, context.depth >= DEEPEST, role, gap_kind)
+        return self.rng.pick(
+            fitting[self.rng.weighted([(name, _FRAMES[name]) for name in fitting])]
+        )
 
     def relative(self, head: tree.Phrase, depth: int) -> tree.Clause:
         """Return a relative clause of this depth about the phrase."""
@@ -176,12 +177,30 @@ class Grammar:
         return self.clause(ClauseContext(depth, tree.Gap(role, head, preposition)))
 
 
-def _suits(verb: lexicon.Verb, context: ClauseContext) -> bool:
-    if verb.frame == "clausal" and context.depth >= DEEPEST:
-        return False
-    if context.gap is None or context.gap.role == "subject":
+@functools.cache
+def _fitting_verbs(
+    kind: str, is_deepest: bool, role: str, gap_kind: str
+) -> Dict[str, List[lexicon.Verb]]:
+    """Return the verbs that a subject of this kind may have, by frame.
+
+    Args:
+        kind: of the subject.
+        is_deepest: whether no clause may be below the verb's.
+        role, gap_kind: of what a relative clause leaves open; empty elsewhere.
+    """
+    fitting: Dict[str, List[lexicon.Verb]] = {}
+    for frame in _FRAMES:
+        verbs = [verb for verb in lexicon.VERBS if verb.frame == frame and kind in verb.subjects]
+        verbs = [verb for verb in verbs if _has_place(verb, role, gap_kind)]
+        if verbs and not (frame == "clausal" and is_deepest):
+            fitting[frame] = verbs
+    return fitting
+
+
+def _has_place(verb: lexicon.Verb, role: str, kind: str) -> bool:
+    """Return whether a verb has a place for a noun of this kind in this role."""
+    if role in ("", "subject"):
         return True
-    role, kind = context.gap.role, context.gap.head.noun.kind
     if role == "object":
         return kind in verb.objects
     if role == "recipient":
