@@ -37,8 +37,9 @@ def check_metric(metric: str, language: str) -> None:
         raise UsageError(f"--metric {metric}: known are {', '.join(METRICS)}")
     if metric == "mlqa" and language not in _ARTICLES:
         raise UsageError(
-            f"--metric mlqa has no rules for --language {language}, only for "
-            f"{', '.join(sorted(_ARTICLES))}; use --metric squad, as XTREME does beyond MLQA"
+            f"--metric mlqa has no rules for --language {language}, only for the codes "
+            f"{', '.join(sorted(_ARTICLES))}; give the code where it is one of these languages, "
+            "otherwise --metric squad, as XTREME does beyond MLQA"
         )
 
 

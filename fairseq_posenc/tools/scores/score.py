@@ -300,7 +300,8 @@ def _by_length(
     edges = [edge for edge in bins or () if isinstance(edge, int)]
     if bins and lengths.AUTO in bins:
         edges = lengths.edges_of_data(edges, counted)
-    parts = lengths.by_edges(edges) if edges else lengths.by_percentiles(counted)
+    smallest = min(1, *counted) if group_by else 1
+    parts = lengths.by_edges(edges, smallest) if edges else lengths.by_percentiles(counted)
     scored = [LengthRange(**vars(part), **vars(figures(part.members(counted)))) for part in parts]
     sentences = Sentences(
         length=counted,

@@ -15,6 +15,11 @@ def test_edges_that_do_not_rise_are_refused(edges):
         by_edges(edges)
 
 
+def test_numbers_that_begin_with_0_can_be_parted_from_1():
+    expected = {"0-0": [0, 0], "1-2": [1], "3+": [3]}
+    assert members(by_edges([0, 2], smallest=0), [0, 1, 0, 3]) == expected
+
+
 @pytest.mark.parametrize(
     "edges, lengths, expected",
     [([10], [5] * 9, [10]), ([10], [5, 5, 90], [10]), ([], [50] * 9, [10, 20, 30]),
