@@ -89,9 +89,11 @@ def check_comparable(conditions: Iterable[Tuple[str, Mapping[str, Any]]]) -> Non
         for condition, value in facts.items():
             first_name, expected = first.setdefault(condition, (name, value))
             if value != expected:
+                # which subwords change: trained lengths, and words of Moses' tokens
+                plain = " (of other subwords: plain text, with --hypothesis, --reference, --source)"
                 raise UsageError(
-                    f"{name} cannot be compared with {first_name}: {condition} differ "
-                    f"({value} and {expected}); score both alike"
+                    f"{name} cannot be compared with {first_name}: {condition} differ ({value} and "
+                    f"{expected}); score both alike{plain if 'sentence' in condition else ''}"
                 )
 
 

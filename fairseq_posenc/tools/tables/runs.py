@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.lengths import length_label
-from fairseq_posenc.tools.scores.metrics import base_metric, metric_of
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path, read_score
 from fairseq_posenc.tools.tables.cells import without_version
 
@@ -65,8 +65,10 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
     stored = base_metric(metric)
     if stored not in score.signatures:
         available = ", ".join(score.signatures)
+        listed = [key for key in (*score.signatures, stored) if key in SACREBLEU_METRICS]
+        option = f" with --metrics {','.join(listed)}" if stored in listed else ""
         raise UsageError(
-            f"{name} has no {metric_of(stored).title}, only {available}; score it again"
+            f"{name} has no {metric_of(stored).title}, only {available}; score it again{option}"
         )
     # rows that declare other training text may differ in its lengths
     trained = "".join(f" ({value})" for key, value in score.notes.items() if key == "longest")
