@@ -214,6 +214,20 @@ def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, mo
         run(command, line_with(command, **{output.dest: tmp_path / "it"}), monkeypatch)
 
 
+@pytest.mark.parametrize(
+    "command, option, value",
+    [
+        ("score", "--metrics", "sacrebleu, ter"),
+        ("score", "--bins", "10, auto"),
+        ("perplexity", "--lengths", "16, 32"),
+        ("predict", "--subsets", "valid, valid1"),
+    ],
+)
+def test_a_blank_behind_a_comma_does_not_count(command, option, value):
+    parse = next(a.type for a in PARSERS[command]._actions if option in a.option_strings)
+    assert parse(value) == parse(value.replace(" ", ""))
+
+
 @pytest.mark.parametrize("command", PARSERS)
 def test_an_option_given_twice_is_refused_where_the_last_would_win(command, capsys):
     """Of an option of fairseq-train, which profile-admin takes, a later value overrides."""

@@ -121,6 +121,8 @@ def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(write):
     assert scored(*texts).without_token is None
     line = f"without <sep>: sacreBLEU {plain['sacrebleu']:.2f}, "
     assert line in render(result) and line not in render(scored(*texts))
+    nothing_right = scored("a b c d <sep> e", "f g h i <sep> j", without_token="<sep>")
+    assert "without <sep>: sacreBLEU 0.00, " in render(nothing_right)
 
 
 @pytest.mark.parametrize(
