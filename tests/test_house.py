@@ -68,6 +68,35 @@ def shell_function_lengths(path):
         yield found.group(1), found.group().count("\n") + 1
 
 
+def documented(node, section):
+    """Yield the names that a docstring has under a title such as ``Args``."""
+    text = f"{ast.get_docstring(node) or ''}\n"
+    for lines in re.findall(rf"^{section}:\n((?:    .*\n|\n)*)", text, re.MULTILINE):
+        for names in re.findall(r"^    (\w[\w*, ]*):", lines, re.MULTILINE):
+            yield from (name.strip("* ") for name in names.split(","))
+
+
+def test_documented_arguments_and_attributes_are_there():
+    """A renamed one must not leave its description behind."""
+    checked = 0
+    for path in (path for path in files(".py") if path.relative_to(REPOSITORY).parts[0] in SOURCES):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                section, kinds = "Args", (ast.arg,)
+            elif isinstance(node, ast.ClassDef):
+                section, kinds = "Attributes", (ast.Name, ast.Attribute, ast.arg, ast.FunctionDef)
+            else:
+                continue
+            inside = [part for part in ast.walk(node) if isinstance(part, kinds)]
+            names = {
+                vars(part).get(key) for part in inside for key in ("arg", "id", "attr", "name")
+            }
+            missing = {*documented(node, section)} - names
+            assert not missing, f"{path}: {node.name} describes {missing}"
+            checked += 1
+    assert checked > 1000
+
+
 def test_no_file_is_too_long():
     for path in files(".py", ".sh", ".md"):
         # a recipe writes the appendix, which has a line for each figure that was measured

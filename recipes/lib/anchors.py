@@ -42,7 +42,7 @@ class Anchor(Experiment):
     """A published model.
 
     Attributes:
-        folder: of its results.
+        run_dir: of its results.
         raw: of downloads.
         is_smoke: whether a tiny stand-in takes its place.
     """

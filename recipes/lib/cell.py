@@ -93,7 +93,7 @@ class PlannedCell(NamedTuple):
         folder: of its results.
         row_folder: of all cells of its row.
         steps: its commands.
-        data_settings: words by which its results are known beside those of its steps, such as a
+        data_fingerprint: words by which its results are known beside those of its steps, such as a
             checksum of its text.
     """
 

@@ -39,7 +39,7 @@ class CellRun(NamedTuple):
         stages: that are to run.
         ordinal: the cell's number, and of how many.
         environment: of its programs.
-        until: when trainings stop with a checkpoint, in seconds since 1970; never if None.
+        deadline: when trainings stop with a checkpoint, in seconds since 1970; never if None.
         stop_diverged: whether a training that diverges is stopped.
     """
 

@@ -105,24 +105,22 @@ def test_empty_lines_are_counted_and_remarked(write):
 
 
 def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(write):
-    def scored(hypothesis, reference, **options):
-        files = {"hypothesis": write("h", [hypothesis] * 2)}
-        return evaluate(**files, reference=write("r", [reference] * 2), **options)
+    def scored(*sides, **options):
+        files = [write(name, [side] * 2) for name, side in zip("hr", sides)]
+        return evaluate(hypothesis=files[0], reference=files[1], **options)
 
     texts = ("ein Haus . <sep> der Hund läuft heute", "ein Haus . <sep> die Katze läuft heute")
     result = scored(*texts, without_token="<sep>")
     plain = scored(*(text.replace("<sep> ", "") for text in texts)).all.metrics
     assert result.without_token.token == "<sep>"
-    assert {name: result.without_token.all.metrics[name] for name in METRICS} == {
-        name: plain[name] for name in METRICS
-    }
+    assert all(result.without_token.all.metrics[name] == plain[name] for name in METRICS)
     assert result.all.metrics["sacrebleu"] > plain["sacrebleu"]
     assert result.all == scored(*texts).all
     assert scored(*texts).without_token is None
     line = f"without <sep>: sacreBLEU {plain['sacrebleu']:.2f}, "
     assert line in render(result) and line not in render(scored(*texts))
-    nothing_right = scored("a b c d <sep> e", "f g h i <sep> j", without_token="<sep>")
-    assert "without <sep>: sacreBLEU 0.00, " in render(nothing_right)
+    wrong = render(scored("a b c d <sep> e", "f g h i <sep> j", without_token="<sep>"))
+    assert "without <sep>: sacreBLEU 0.00, " in wrong
 
 
 @pytest.mark.parametrize(
