@@ -36,7 +36,11 @@ def comma_separated(text: str) -> List[str]:
 
 def whole_numbers(text: str) -> List[int]:
     """Parse ``10,20,30``."""
-    return [int(number) for number in text.split(",")]
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        message = f"expected whole numbers such as 10,20,30, not {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def add_notes(parser: argparse.ArgumentParser) -> None:

@@ -84,9 +84,12 @@ def names(text: str) -> List[str]:
 
 def probabilities(text: str) -> List[float]:
     """Parse dropouts, ``0,0.1``."""
-    values = [float(part) for part in text.split(",")]
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = [1.0]
     if not all(0 <= value < 1 for value in values):
-        raise argparse.ArgumentTypeError(f"expected probabilities below 1, not {text}")
+        raise argparse.ArgumentTypeError(f"expected probabilities below 1, not {text!r}")
     return values
 
 

@@ -253,3 +253,18 @@ def test_a_key_with_two_values_is_refused(fails):
     for flag in ("--note", "--segment-scores"):
         words = ["--hypothesis", "h", "--reference", "r", flag, "a=1", flag, "b=1", flag, "a=2"]
         assert f"{flag} a has two values, 1 and 2; give one" in fails("posenc", "score", *words)
+
+
+@pytest.mark.parametrize("command", PARSERS)
+def test_a_value_of_the_wrong_form_is_answered_by_the_right_form(command):
+    """argparse alone would print the name of the function that reads the value."""
+    for action in PARSERS[command]._actions:
+        if not getattr(action.type, "__module__", "").startswith("fairseq_posenc.tools"):
+            continue
+        for text in ("", "?"):
+            try:
+                action.type(text)
+            except argparse.ArgumentTypeError as error:
+                assert "such as" in str(error) or "expected" in str(error)
+            except ValueError as error:
+                raise AssertionError(action.option_strings) from error
