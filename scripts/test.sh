@@ -34,7 +34,8 @@ while [ $# -gt 0 ]; do
 done
 
 bin=$("${setup[@]}")
-export PATH="$bin:$PATH" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+# the tests start thousands of programs, each of which would compile the plugin again
+export PATH="$bin:$PATH" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" PYTHONDONTWRITEBYTECODE=
 cd "$root"
 # nproc would take OMP_NUM_THREADS for the number of cores
 cores=$(env -u OMP_NUM_THREADS nproc)
