@@ -35,7 +35,6 @@ def chance(
     shuffled = TestSet(texts.hypothesis, references, [], [], more_references=more)
     by_chance = scorer.statistics(shuffled, [name])[name]
     pair = statistics[name], by_chance
-    own, by_luck = bootstrap([drawn_score(name, rows) for rows in pair], count)
     scores = [corpus_score(name, rows.sum(axis=0)) for rows in pair]
     best = (
         round_trip.figures if round_trip else scorer.plain_scores(texts.reference, texts.reference)
@@ -43,4 +42,5 @@ def chance(
     # whoever gets what the references get is not told that it has learned nothing
     if scores[0] >= best - _LEAST / 2 or best - scores[1] < _LEAST:
         return scores[1], True if scores[0] - scores[1] >= _LEAST else None
+    own, by_luck = bootstrap([drawn_score(name, rows) for rows in pair], count)
     return scores[1], scores[0] - scores[1] >= _LEAST and bool(interval(own - by_luck)[0] > 0)

@@ -15,7 +15,7 @@ from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.result import TrainedLengths
-from fairseq_posenc.tools.scores.texts import CONTINUES, Languages
+from fairseq_posenc.tools.scores.texts import CONTINUES, Languages, TestSet
 
 _MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
 _COMPARED = 20  # sentences, by which a split of the folder is known
@@ -72,20 +72,30 @@ def languages_of_data(
     return directions[target == pair[0] != pair[1]]
 
 
-def longest_trained(data: str, languages: Languages) -> Optional[TrainedLengths]:
-    """Return the subwords of the longest source and reference of the training set.
+def set_trained_lengths(texts: TestSet, data: str) -> None:
+    """Set the longest source and reference of the training set, and which sentences are within.
 
-    None without a training set. Pairs that fairseq-train left out as longer than the model's
-    positions count too.
+    Both are None where they are not known. Pairs that fairseq-train left out as longer than the
+    model's positions count too.
 
     Raises:
         UsageError: the data are damaged.
     """
+    languages = languages_of_data(data, texts.subwords, texts.names.target)
     sizes = list(training_sizes(data, "train", languages.source or "", languages.target or ""))
     if not sizes:
-        return None
-    longest = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
-    return TrainedLengths(*longest)
+        texts.remarks.append(f"{data} has no training set: how long its sentences are is not known")
+        return
+    source, reference = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
+    texts.longest_trained = TrainedLengths(source, reference)
+    if len(texts.subwords) < 2:
+        texts.remarks.append(
+            "how many sentences are within the trained length is not known: it is counted in "
+            "subwords, in the output of fairseq-generate made without --remove-bpe and --bpe"
+        )
+        return
+    pairs = zip(texts.subwords["source"], texts.subwords["reference"])
+    texts.within = [s <= source and r <= reference for s, r in pairs]
 
 
 def side_of_split(

@@ -16,18 +16,15 @@ from fairseq_posenc.tools.scores.data_folder import (
     languages_of_data,
     model_of_data,
     raw_test,
+    set_trained_lengths,
     subwords_of_data,
 )
 from fairseq_posenc.tools.scores.generate_output import GenerateOutput, read_generate_output
 from fairseq_posenc.tools.scores.reference_check import check_reference, raw_references
+from fairseq_posenc.tools.scores.round_trip import set_round_trip
 from fairseq_posenc.tools.scores.tags import without_tags
 from fairseq_posenc.tools.scores.text_remarks import check_joined, text_remarks
-from fairseq_posenc.tools.scores.texts import (
-    SUBWORD_MARKS,
-    Languages,
-    TestSet,
-    join_subwords,
-)
+from fairseq_posenc.tools.scores.texts import SUBWORD_MARKS, Languages, TestSet, join_subwords
 from fairseq_posenc.tools.scores.tokenizers import tokenizer_remarks
 
 # with these, joining glues everything together: no mark means that the wrong kind was named
@@ -92,6 +89,9 @@ def read_texts(
         check_reference(named, lines, None, sources, texts.hypothesis, texts.languages)
     check_joined(texts)
     texts.remarks += text_remarks(texts)
+    if data:
+        set_trained_lengths(texts, data)
+        set_round_trip(texts, data)
     return texts
 
 

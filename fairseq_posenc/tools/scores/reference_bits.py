@@ -50,7 +50,7 @@ def read_reference_bits(path: str, texts: TestSet) -> np.ndarray:
         )
     scored = [lines["T"][number] for number in range(len(texts))]
     check_reference(path, texts.reference, scored, None, [], texts.languages)
-    return np.array([_bits(path, number, lines["P"][number]) for number in range(len(texts))])
+    return np.array([_bits(path, *line) for line in sorted(lines["P"].items())])
 
 
 def _bits(path: str, number: int, scores: str) -> List[float]:

@@ -26,6 +26,7 @@ from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.scores.data_folder import first_folder
 from fairseq_posenc.tools.scores.result import RoundTripScore
 from fairseq_posenc.tools.scores.scorer import Scorer
+from fairseq_posenc.tools.scores.texts import RoundTrip, TestSet
 
 LOW = 99.0  # in BLEU; below, what is lost is named
 _NAMED = 10  # characters
@@ -63,43 +64,53 @@ def preparation_of(data: Optional[str], language: Optional[str]) -> Optional[Pre
     )
 
 
-def round_trip_score(
-    data: str,
-    references: List[str],
-    language: str,
-    scorer: Scorer,
-    tokens_back: Optional[List[str]] = None,
-) -> Optional[RoundTripScore]:
-    """Return the ceiling of models trained on a folder; None where it is not known.
+def read_round_trip(
+    data: str, references: List[str], language: str, tokens_back: Optional[List[str]] = None
+) -> Optional[RoundTrip]:
+    """Return references after the preparation that a folder records; None where it records none.
 
     Args:
         data: the binarised folder.
         references: raw text.
         language: of the references.
-        scorer: of that language.
         tokens_back: the references in the form that fairseq-generate prints, as text again: taken
             where the folder records no preparation.
     """
     preparation = preparation_of(data, language)
-    if preparation:
-        pieces = preparation.encode(references)
-        back = preparation.decode(pieces)
-    elif tokens_back:
-        pieces, back = [], tokens_back
-    else:
-        return None
-    same = sum(restored.strip() == line.strip() for restored, line in zip(back, references))
-    figures, lost = scorer.plain_scores(back, references), lost_characters(references, back)
+    if not preparation:
+        return RoundTrip(references, tokens_back, tokens_back) if tokens_back else None
+    lines = preparation.encode(references)
     dictionary = os.path.join(first_folder(data), f"dict.{language}.txt")
-    symbols = set(read_dictionary(dictionary).symbols) if pieces else set()
-    left = [" ".join(p if p in symbols else UNKNOWN for p in line.split()) for line in pieces]
-    if not preparation or left == [" ".join(line.split()) for line in pieces]:
-        return RoundTripScore(figures, same, len(references), lost, {}, figures["sacrebleu"])
-    came = preparation.decode(left)
-    unknown = Counter(lost_characters(references, came)) - Counter(lost)
-    with_unknown = scorer.plain_scores(came, references)["sacrebleu"]
-    unknown_counts = dict(unknown.most_common())
-    return RoundTripScore(figures, same, len(references), lost, unknown_counts, with_unknown)
+    symbols = set(read_dictionary(dictionary).symbols) if lines else set()
+    left = [" ".join(p if p in symbols else UNKNOWN for p in line.split()) for line in lines]
+    return RoundTrip(references, preparation.decode(lines), preparation.decode(left))
+
+
+def set_round_trip(texts: TestSet, data: str) -> None:
+    """Set the round trip of the references, or remark that it is not known.
+
+    Tokenised BLEU has none: its references are tokens as the model's are.
+    """
+    target = texts.names.target or ""
+    texts.round_trip = read_round_trip(data, texts.reference, target, texts.tokens_back)
+    if texts.round_trip is None:
+        texts.remarks.append(
+            f"{data} does not say how its text was prepared: the ceiling of scores is not known"
+        )
+
+
+def round_trip_score(round_trip: RoundTrip, scorer: Scorer) -> RoundTripScore:
+    """Return the ceiling of models whose training text was prepared so."""
+    references, restored, with_unknown = round_trip
+    same = sum(back.strip() == line.strip() for back, line in zip(restored, references))
+    lost = lost_characters(references, restored)
+    unknown = Counter(lost_characters(references, with_unknown)) - Counter(lost)
+    figures = least = scorer.plain_scores(restored, references)
+    if with_unknown != restored:
+        least = scorer.plain_scores(with_unknown, references)
+    return RoundTripScore(
+        figures, same, len(references), lost, dict(unknown.most_common()), least["sacrebleu"]
+    )
 
 
 def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, int]:

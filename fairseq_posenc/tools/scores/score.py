@@ -17,7 +17,6 @@ import torch
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths, reference_bits
 from fairseq_posenc.tools.scores.chance import chance
-from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
 from fairseq_posenc.tools.scores.inputs import read_numbers, read_texts
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, why_undefined
@@ -27,11 +26,9 @@ from fairseq_posenc.tools.scores.result import (
     CorpusScore,
     Digests,
     LengthRange,
-    RoundTripScore,
     Score,
     Sentences,
     Subset,
-    TrainedLengths,
     WithoutToken,
 )
 from fairseq_posenc.tools.scores.round_trip import round_trip_lines, round_trip_score
@@ -93,20 +90,20 @@ def evaluate(
     if write_hypotheses:
         with replacing(write_hypotheses) as stream:
             stream.writelines(f"{line}\n" for line in texts.hypothesis)
-    longest, within = _trained_lengths(texts, data)
-    figures = partial(_figures, scorer, statistics, within)
+    texts.remarks += word_remarks(texts.languages.target or "", metrics)
+    round_trip = texts.round_trip and round_trip_score(texts.round_trip, scorer)
+    by_chance = chance(texts, scorer, statistics, round_trip)
+    without = _without(texts, scorer, without_token)
+    figures = partial(_figures, scorer, statistics, texts.within)
     lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, lengths, statistics, figures)
-    round_trip = _round_trip_score(texts, scorer, data)
-    texts.remarks += word_remarks(texts.languages.target or "", metrics)
-    by_chance = chance(texts, scorer, statistics, round_trip)
     return Score(
         all=_corpus_score(texts, figures(range(len(texts))), *by_chance),
         by_length=by_length,
         sentences=sentences,
         ceiling=round_trip,
-        longest_trained=longest,
-        without_token=_without(texts, scorer, without_token),
+        longest_trained=texts.longest_trained,
+        without_token=without,
         signatures=signatures,
         language=texts.languages.target,
         source_language=texts.languages.source,
@@ -123,7 +120,8 @@ def _without(texts: TestSet, scorer: Scorer, token: Optional[str]) -> Optional[W
     """Return the figures of the whole test set without a token; None without one."""
     if not token:
         return None
-    return WithoutToken(token, scorer.score(scorer.statistics(texts.without(token))))
+    left = texts.without(token)
+    return WithoutToken(token, scorer.score(scorer.statistics(left)))
 
 
 def _corpus_score(
@@ -231,45 +229,6 @@ def _figures(
         undefined=[*filter(None, (why_undefined(*table) for table in tables))],
         within=None if within is None else sum(within[i] for i in members),
     )
-
-
-def _round_trip_score(
-    texts: TestSet, scorer: Scorer, data: Optional[str]
-) -> Optional[RoundTripScore]:
-    """Return the ceiling of what was trained on binarised data, and remark where it is not known.
-
-    Tokenised BLEU has none: its references are tokens as the model's are.
-    """
-    if not data:
-        return None
-    target = texts.names.target or ""
-    round_trip = round_trip_score(data, texts.reference, target, scorer, texts.tokens_back)
-    if round_trip is None:
-        texts.remarks.append(
-            f"{data} does not say how its text was prepared: the ceiling of scores is not known"
-        )
-    return round_trip
-
-
-def _trained_lengths(
-    texts: TestSet, data: Optional[str]
-) -> Tuple[Optional[TrainedLengths], Optional[List[bool]]]:
-    """Return the longest sentences trained on, and whether each sentence is within, if known."""
-    if not data:
-        return None, None
-    languages = languages_of_data(data, texts.subwords, texts.names.target)
-    longest = longest_trained(data, languages)
-    if longest is None:
-        texts.remarks.append(f"{data} has no training set: how long its sentences are is not known")
-        return None, None
-    if len(texts.subwords) < 2:
-        texts.remarks.append(
-            "how many sentences are within the trained length is not known: it is counted in "
-            "subwords, in the output of fairseq-generate made without --remove-bpe and --bpe"
-        )
-        return longest, None
-    pairs = zip(texts.subwords["source"], texts.subwords["reference"])
-    return longest, [s <= longest.source and r <= longest.reference for s, r in pairs]
 
 
 def _by_length(

@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional
 from fairseq_posenc.data.languages import has_spaces
 from fairseq_posenc.data.segmentation import detokenise_lines
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.result import TrainedLengths
 
 # marks BERT's pieces; fairseq has no name for them: its "wordpiece" is another kind
 CONTINUES = "##"
@@ -38,6 +39,15 @@ def join_subwords(line: str, symbol: str) -> str:
     return joined
 
 
+class RoundTrip(NamedTuple):
+    """References as text, cut into subwords and made text again, and with what is unknown to the
+    dictionary left out."""
+
+    references: List[str]
+    restored: List[str]
+    with_unknown: List[str]
+
+
 @dataclass
 class TestSet:
     """Hypotheses and references, one string per sentence, all lists equally long.
@@ -50,7 +60,9 @@ class TestSet:
     ``tokens_back`` is the text of ``reference_tokens`` where ``reference`` is raw text. Where each
     sentence has several references, lengths are those of ``reference``, and the others are in
     ``more_references``. ``precision`` is that of ``generation`` and of ``training``, where an
-    output of fairseq-generate tells.
+    output of fairseq-generate tells. Where they are known, ``longest_trained`` are the longest
+    sentences of the training set, ``within`` tells of each sentence whether it is no longer, and
+    ``round_trip`` are the references after the preparation of the training text.
     """
 
     hypothesis: List[str]
@@ -68,6 +80,9 @@ class TestSet:
     more_references: List[List[str]] = field(default_factory=list)
     more_reference_tokens: List[List[str]] = field(default_factory=list)
     precision: Mapping[str, Optional[str]] = field(default_factory=dict)
+    longest_trained: Optional[TrainedLengths] = None
+    within: Optional[List[bool]] = None
+    round_trip: Optional[RoundTrip] = None
 
     def __len__(self) -> int:
         return len(self.hypothesis)
