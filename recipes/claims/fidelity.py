@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Set, Tuple
 
 from fairseq_posenc.encodings import format_value, options
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, sacrebleu_metric
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of
 from fairseq_posenc.tools.tables.cells import without_version
 from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
@@ -103,7 +103,7 @@ def _metric(name: str) -> str:
     title = metric_of(name).title
     if name not in SACREBLEU_METRICS:
         return title
-    metric = sacrebleu_metric(name, "")
+    metric = SACREBLEU_METRICS[name]("")
     metric.num_refs = 1
     # a bar would begin a column
     return f"{title}: " + without_version(str(metric.get_signature())).replace("|", " ")

@@ -105,7 +105,8 @@ METRICS: Dict[str, Metric] = {
     ),
     "bits": Metric("bits per token of the references", direction=-1, decimals=2),
 }
-SACREBLEU_METRICS = tuple(name for name, metric in METRICS.items() if metric.build)
+# by metric, what makes sacreBLEU's object for a target language, which chooses the tokeniser
+SACREBLEU_METRICS = {name: metric.build for name, metric in METRICS.items() if metric.build}
 DERIVED = {name: metric.base for name, metric in METRICS.items() if metric.base}
 
 
@@ -117,13 +118,6 @@ def metric_of(name: str) -> Metric:
 def base_metric(name: str) -> str:
     """Return the metric from whose statistics a metric is computed."""
     return metric_of(name).base or name
-
-
-def sacrebleu_metric(name: str, language: str) -> Any:
-    """Return sacreBLEU's object; the target language chooses the tokeniser."""
-    build = METRICS[name].build
-    assert build is not None, f"{name} is none of sacreBLEU's"
-    return build(language)
 
 
 def corpus_score(name: str, total: Sequence[float]) -> float:
@@ -152,4 +146,4 @@ def why_undefined(name: str, rows: np.ndarray) -> Optional[str]:
 
 
 # sums need no tokeniser, and so no language
-_BY_SUMS = {name: sacrebleu_metric(name, "") for name in SACREBLEU_METRICS}
+_BY_SUMS = {name: build("") for name, build in SACREBLEU_METRICS.items()}

@@ -121,7 +121,8 @@ def _without(texts: TestSet, scorer: Scorer, token: Optional[str]) -> Optional[W
     if not token:
         return None
     left = texts.without(token)
-    return WithoutToken(token, scorer.score(scorer.statistics(left)))
+    statistics = scorer.statistics(left)
+    return WithoutToken(token, scorer.score(statistics))
 
 
 def _corpus_score(

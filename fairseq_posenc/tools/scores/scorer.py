@@ -12,7 +12,6 @@ from fairseq_posenc.tools.scores.metrics import (
     SACREBLEU_METRICS,
     base_metric,
     corpus_score,
-    sacrebleu_metric,
     why_undefined,
 )
 from fairseq_posenc.tools.scores.result import Subset, TokenisedDetail
@@ -41,7 +40,7 @@ class Scorer:
                 f"no metric is called {unknown[0]!r}; known: {', '.join(SACREBLEU_METRICS)}"
             )
         wanted = [name for name in SACREBLEU_METRICS if name in (*metrics, *_ALWAYS)]
-        self.metrics = {name: sacrebleu_metric(name, language) for name in wanted}
+        self.metrics = {name: SACREBLEU_METRICS[name](language) for name in wanted}
 
     def statistics(self, texts: TestSet, metrics: Optional[Iterable[str]] = None) -> Statistics:
         """Return the sufficient statistics of metrics (all), a row per sentence."""

@@ -11,7 +11,7 @@ import numpy as np
 from sacrebleu.metrics.base import Signature
 from sacrebleu.significance import PairedTest
 
-from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, corpus_score, sacrebleu_metric
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, corpus_score
 
 EQUAL = "equal"
 """In the place of a p-value: sacreBLEU's test counts samples that differ by more than the scores,
@@ -38,7 +38,7 @@ def paired_bootstrap(
     """
     chosen: Any = _Segments(metric)
     if metric in SACREBLEU_METRICS:
-        chosen = sacrebleu_metric(metric, language)
+        chosen = SACREBLEU_METRICS[metric](language)
     lists = None if references is None else [list(lines) for lines in references]
     test = PairedTest([*outputs], {metric: chosen}, lists, test_type="bs")
     signatures, results = test()

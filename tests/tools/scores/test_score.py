@@ -10,7 +10,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score
-from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, sacrebleu_metric
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS
 from fairseq_posenc.tools.scores.score import render
 from fairseq_posenc.tools.scores.scorer import DEFAULT as METRICS
 from fairseq_posenc.tools.tables.length_table import by_length
@@ -278,7 +278,7 @@ def test_several_references_are_scored_as_by_sacrebleu(write, run, tmp_path, for
     result = json.loads(output.read_text(encoding="utf-8"))
     references = [REFERENCES, MORE]
     for name in SACREBLEU_METRICS:
-        metric = sacrebleu_metric(name, "de")
+        metric = SACREBLEU_METRICS[name]("de")
         if name in ("sacrebleu", "chrf", "ter"):
             expected = metric.corpus_score(HYPOTHESES, references).score
             assert result["all"][name] == pytest.approx(expected, abs=1e-9), name
