@@ -59,7 +59,6 @@ class ExportSource:
         stacks: its stacks of layers, by what the names of their weights begin with.
         limits: for each of them, the most tokens that a sentence may have.
         dictionaries: the hash of those that it was trained with, if it has one.
-        source_bos: whether it was trained with ``--prepend-source-bos``.
         signature: of its positions.
     """
 
@@ -72,11 +71,12 @@ class ExportSource:
     stacks: Dict[str, Any]
     limits: Dict[str, int]
     dictionaries: Optional[str]
-    source_bos: bool
 
     def __post_init__(self) -> None:
         self.max_positions = max(self.limits.values())
         self.signature = signatures.of_checkpoint(self.state)
+        # whether it was trained with --prepend-source-bos
+        self.source_bos = source_bos.of_checkpoint(self.state)
         # entries of the vocabulary of each stack
         self.vocab_sizes = {
             name: stack.embed_tokens.num_embeddings for name, stack in self.stacks.items()
@@ -200,7 +200,6 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
                 stacks=stacks,
                 limits={name: getattr(options, LIMITS[name.split(".")[0]]) for name in stacks},
                 dictionaries=trained,
-                source_bos=source_bos.of_checkpoint(state),
             )
     except UsageError as error:
         # what models and encodings say does not name the file
@@ -238,14 +237,14 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
         dictionary = read_dictionary(file)
-        if source.is_multilingual:
-            _add_languages(dictionary, source.task)
         repeated = repeated_types(dictionary)
         if repeated:
             raise source.refusal(
                 f"{file} names {len(repeated)} types as others (#fairseq:overwrite), the first is "
                 f"{dictionary[repeated[0]]!r}; elsewhere a name stands for one type"
             )
+        if source.is_multilingual:
+            _add_languages(dictionary, source.task)
         if os.path.basename(file) == DICTIONARY and source.model_name == "posenc_bert":
             dictionary.add_symbol(MASK)  # as the tasks do
         types = source.vocab_sizes[stack]

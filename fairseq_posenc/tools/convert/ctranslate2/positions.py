@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fairseq_posenc.encodings.base import ExportedPositions, StackConfig
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.convert.checkpoint import ExportSource
 
 
 @dataclass
@@ -53,6 +54,16 @@ def to_ct2_tables(exported: ExportedPositions, stack: StackConfig, length: int) 
         return _rotation(exported.rotation, stack.head_channels)
     none = torch.zeros(length, stack.channels)
     return Ct2Tables(input=none if exported.input is None else exported.input)
+
+
+def fits_ctranslate2(source: ExportSource) -> bool:
+    """Return whether CTranslate2 has a place for the positions of a model, which must translate."""
+    try:
+        for side, module in source.stacks.items():
+            to_ct2_tables(source.exported_positions(side, 8), module.embed_positions.stack, 8)
+    except UsageError:
+        return False
+    return len(source.stacks) == 2
 
 
 def _rotation(speeds: Tensor, width: int) -> Ct2Tables:

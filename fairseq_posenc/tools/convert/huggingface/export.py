@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, safetensors, write_folder
-from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.checkpoint import (
     ALL,
     SIDES,
@@ -18,7 +17,7 @@ from fairseq_posenc.tools.convert.checkpoint import (
     read_dictionaries,
     read_sentences,
 )
-from fairseq_posenc.tools.convert.ctranslate2.positions import to_ct2_tables
+from fairseq_posenc.tools.convert.ctranslate2.positions import fits_ctranslate2
 from fairseq_posenc.tools.convert.huggingface import model_card, verify
 from fairseq_posenc.tools.convert.huggingface.adapters import (
     ACTIVATIONS,
@@ -91,8 +90,8 @@ def to_huggingface(
     dictionaries = read_dictionaries(source, data)
     sentences = read_sentences(source, data, _SENTENCES)
     weights = source.state["model"]
-    names, hf_weights, tied = _rename_weights(source, adapter)
     description = _description(source)
+    names, hf_weights, tied = _rename_weights(source, adapter)
     config = {
         "architectures": [adapter.model_class],
         "model_type": adapter.model_type,
@@ -113,8 +112,8 @@ def to_huggingface(
         else:
             notes = write_tokenizers(source, dictionaries, sentences, data, folder)
         notes += adapter.notes
-        model_card.copy_text_files(source, dictionaries, data, folder)
         measured = verify.compare(source, adapter, sentences, folder) if check else None
+        model_card.copy_text_files(source, dictionaries, data, folder)
         has_table = any("position" in name for name in hf_weights)
         model_card.write(source, adapter, target, folder, notes, measured, has_table)
     if any(_HEADS & set(name.split(".")) for name in weights):
@@ -142,9 +141,14 @@ def choose_adapter(source: ExportSource) -> Adapter:
         norm_order = EMBEDDINGS_TOO
     adapter = EXPORTED.get((source.model_name, norm_order, positions or ""))
     if adapter is None or len(norms) > 1:
+        norm_place = "before each sub-layer of one side alone"
+        if len(norms) == 1:
+            norm_place = f"{norm_order} each sub-layer"
+        advice = "; --to safetensors keeps any model"
+        if fits_ctranslate2(source):
+            advice = ", which CTranslate2 takes: --to ctranslate2"
         raise source.refusal(
-            f"transformers has no class for {encoding} and LayerNorm {norm_order} each sub-layer"
-            + (", which CTranslate2 takes: --to ctranslate2" if _fits_ctranslate2(source) else "")
+            f"transformers has no class for {encoding} and LayerNorm {norm_place}{advice}"
         )
     for option in ("cross_self_attention", "no_cross_attention"):
         if getattr(options, option, False):
@@ -165,15 +169,6 @@ def choose_adapter(source: ExportSource) -> Adapter:
             f"{adapter.model_class} needs a last LayerNorm (--no-decoder-final-norm)"
         )
     return adapter
-
-
-def _fits_ctranslate2(source: ExportSource) -> bool:
-    try:
-        for side, module in source.stacks.items():
-            to_ct2_tables(source.exported_positions(side, 8), module.embed_positions.stack, 8)
-    except UsageError:
-        return False
-    return len(source.stacks) == 2  # it is for translation
 
 
 def _rename_weights(

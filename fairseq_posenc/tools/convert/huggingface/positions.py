@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.encodings.alibi import slope_exponents
+from fairseq_posenc.encodings.base import ExportedPositions
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.encodings.t5 import Buckets
 from fairseq_posenc.tools.convert.checkpoint import ExportSource
@@ -26,16 +27,18 @@ def input_table(source: ExportSource, stack: str, unused: bool = True) -> Tensor
 
 def position_type(source: ExportSource) -> Optional[str]:
     """Return ``sinusoids`` (fairseq's), ``table``, ``rotary``, ``t5``, ``alibi``; or ``None``."""
-    types = {_type_of_stack(source, stack) for stack in source.stacks}
+    types = {
+        _type_of_stack(source.exported_positions(name, source.limits[name]), stack)
+        for name, stack in source.stacks.items()
+    }
     if types == {"sinusoids", "table"}:
         return "table"  # CAPE scales the positions of the source alone
     return types.pop() if len(types) == 1 else None
 
 
-def _type_of_stack(source: ExportSource, stack: str) -> Optional[str]:
-    exported, module = source.exported_positions(stack, source.limits[stack]), source.stacks[stack]
+def _type_of_stack(exported: ExportedPositions, stack: Any) -> Optional[str]:
     if exported.attention:
-        encoding, [term, *more_terms] = module.embed_positions, exported.attention
+        encoding, [term, *more_terms] = stack.embed_positions, exported.attention
         if more_terms or exported.input is not None:
             return None
         if term == "rotation":
@@ -45,7 +48,7 @@ def _type_of_stack(source: ExportSource, stack: str) -> Optional[str]:
         return "t5" if _has_t5_buckets(encoding.in_evaluation) else None
     if exported.input is None:
         return "table"
-    numbers = torch.arange(len(exported.input)).float() + module.padding_idx + 1
+    numbers = torch.arange(len(exported.input)).float() + stack.padding_idx + 1
     same = torch.equal(exported.input, sinusoid(numbers, exported.input.size(1)))
     return "sinusoids" if same else "table"
 
