@@ -67,10 +67,10 @@ def read_notes(options: Dict[str, Any]) -> None:
     if log:
         try:
             with open(log, encoding="utf-8", errors="replace") as stream:
-                found = re.findall("position:[^\n]*", stream.read())
+                signatures = re.findall("position:[^\n]*", stream.read())
         except OSError as error:
             raise UsageError(f"cannot read {log}: {error.strerror}") from None
-        notes["signature"] = found[-1] if found else ""
+        notes["signature"] = signatures[-1] if signatures else ""
     options["notes"] = notes
 
 

@@ -129,13 +129,13 @@ def _parameters(model: Dict[str, Any]) -> Dict[str, Tensor]:
 
     What else a model has are fairseq's marks of versions.
     """
-    seen, found = set(), {}
+    seen, parameters = set(), {}
     for key, tensor in model.items():
         place = tensor.data_ptr(), tensor.shape
         if place not in seen and not key.endswith(("version", "_float_tensor")):
-            found[key] = tensor
+            parameters[key] = tensor
         seen.add(place)
-    return found
+    return parameters
 
 
 def _extend_moments(
@@ -178,5 +178,5 @@ def _extend_moments(
 def _groups(state: Dict[str, Any]) -> List[Dict[str, Any]]:
     """Return the options of model and task, to be changed in place."""
     cfg = state.get("cfg")
-    found = [state.get("args"), *([cfg.get("model"), cfg.get("task")] if cfg else [])]
-    return [vars(one) if isinstance(one, Namespace) else one for one in found if one]
+    groups = [state.get("args"), *([cfg.get("model"), cfg.get("task")] if cfg else [])]
+    return [vars(group) if isinstance(group, Namespace) else group for group in groups if group]

@@ -105,8 +105,8 @@ def _ranks(maps: Maps, content: Dict[str, Maps], threshold: float) -> List[Dict[
     layers = []
     for layer, scores in sorted(maps.items()):
         of_layer = {"position": ranks(scores, threshold).tolist()}
-        for kind, found in content.items():
-            of_layer[kind] = ranks(found[layer], threshold).double().mean(dim=0).tolist()
+        for kind, score_maps in content.items():
+            of_layer[kind] = ranks(score_maps[layer], threshold).double().mean(dim=0).tolist()
         values = singular_values(scores).tolist()
         layers.append({"layer": layer + 1, "ranks": of_layer, "singular_values": values})
     return layers

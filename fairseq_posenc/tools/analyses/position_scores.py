@@ -161,8 +161,8 @@ def running_text(loaded: LoadedModel, subset: str, length: int, count: int) -> T
         source, target = task.cfg.source_lang, task.cfg.target_lang
         orders = (f"{source}-{target}", f"{target}-{source}")
         names = [f"{subset}.{order}.{source}" for order in orders]
-    found = (data_utils.load_indexed_dataset(os.path.join(folder, n), dictionary) for n in names)
-    sentences = next((dataset for dataset in found if dataset is not None), None)
+    datasets = (data_utils.load_indexed_dataset(os.path.join(folder, n), dictionary) for n in names)
+    sentences = next((dataset for dataset in datasets if dataset is not None), None)
     if sentences is None:
         raise UsageError(f"there is no binarised {names[0]} in {folder}")
     text = torch.cat([sentences[index] for index in range(len(sentences))])

@@ -132,8 +132,8 @@ def _mean_similarities(
     total = torch.zeros(len(known), len(known), dtype=torch.float64)
     if known:
         for batch in loaded.batches(loaded.inputs(sources), max_tokens):
-            found = similarities(loaded.encoder, batch["net_input"]["src_tokens"], known)
-            total += found.sum(dim=-1).cpu()
+            of_batch = similarities(loaded.encoder, batch["net_input"]["src_tokens"], known)
+            total += of_batch.sum(dim=-1).cpu()
     means = (total / len(sources)).tolist()
     # the known offsets are the first ones, as offsets rise
     unknown = [None] * (len(offsets) - len(known))

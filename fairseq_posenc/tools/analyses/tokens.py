@@ -59,10 +59,10 @@ def tokens(
         "frequency_ranks": [part.name for part in lengths.by_edges(frequency_bins)] + ["all"],
         "positions": [part.name for part in lengths.by_edges(position_bins)] + ["all"],
     }
-    found = {
+    scored = {
         m.name: score_references(m, subset, max_tokens) for m in load_models(models, data, cpu)
     }
-    (name_a, a), (name_b, b) = found.items()
+    (name_a, a), (name_b, b) = scored.items()
     if not np.array_equal(a.tokens, b.tokens):
         raise UsageError(f"{name_a} and {name_b} have different dictionaries or target sentences")
     counts, shares = compare(a, b, frequency_bins, position_bins)
@@ -138,10 +138,10 @@ def ranks(dictionary: Dictionary) -> np.ndarray:
 
     Special symbols have rank 0.
     """
-    found = np.zeros(len(dictionary), dtype=int)
+    ranked = np.zeros(len(dictionary), dtype=int)
     counts = np.array(dictionary.count[dictionary.nspecial :])
-    found[dictionary.nspecial :] = rankdata(-counts, method="ordinal")
-    return found
+    ranked[dictionary.nspecial :] = rankdata(-counts, method="ordinal")
+    return ranked
 
 
 def _draw(

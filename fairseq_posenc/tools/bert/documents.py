@@ -183,8 +183,8 @@ def find_corpora(arguments: Sequence[str], language_folders: bool = False) -> Li
             f"{paths[''][0]} has no language, other texts have; give LANGUAGE=PATH for every text"
         )
     return [
-        LanguageFiles(language, tuple(file for path in found for file in _files(path)))
-        for language, found in paths.items()
+        LanguageFiles(language, tuple(file for path in of_language for file in _files(path)))
+        for language, of_language in paths.items()
     ]
 
 
@@ -210,11 +210,11 @@ def _files(path: str) -> List[str]:
         if not os.path.exists(path):
             raise UsageError(f"there is no file or folder {path}")
         return [path]
-    found = []
+    files = []
     for folder, folders, names in os.walk(path, followlinks=True):
         folders[:] = sorted(name for name in folders if name[0] != ".")
         wanted = (name for name in sorted(names) if name[0] != "." and not _UNFINISHED.search(name))
-        found += [os.path.join(folder, name) for name in wanted]
-    if not found:
+        files += [os.path.join(folder, name) for name in wanted]
+    if not files:
         raise UsageError(f"the folder {path} holds no text files")
-    return found
+    return files

@@ -165,7 +165,7 @@ def _rows(task: GlueTask, source: _Source) -> Iterator[Tuple[int, Dict[str, str]
 
 def _read_file(task: GlueTask, source: _Source, problems: List[str]) -> Dict[str, GlueSplit]:
     split, path, labelled = source[:3]
-    found: Dict[str, GlueSplit] = {}
+    parts: Dict[str, GlueSplit] = {}
     rows: Dict[str, int] = {}
     wrong: List[str] = []
     for number, row, fault in _rows(task, source):
@@ -176,7 +176,7 @@ def _read_file(task: GlueTask, source: _Source, problems: List[str]) -> Dict[str
         if task.language:
             name = f"{split}-{language if _LANGUAGE.match(language) else ''}"
         rows[name] = rows.get(name, -1) + 1
-        part = found.setdefault(
+        part = parts.setdefault(
             name, GlueSplit(os.path.basename(path), [], [] if labelled else None, [])
         )
         try:
@@ -195,12 +195,12 @@ def _read_file(task: GlueTask, source: _Source, problems: List[str]) -> Dict[str
             f"{summary(wrong)}; mend the file: a test set is predicted as a whole, and its lines "
             "are never left out"
         )
-    found = {name: part for name, part in found.items() if part.sentences}
-    if not found:
+    parts = {name: part for name, part in parts.items() if part.sentences}
+    if not parts:
         why = "".join(f": {problem}, and so on" for problem in wrong[:1])
         raise UsageError(f"{path} holds no examples{f' of {split}' if task.original else ''}{why}")
     problems += wrong
-    return found
+    return parts
 
 
 def summary(problems: List[str]) -> str:

@@ -134,12 +134,12 @@ def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
     if "langs" in state["cfg"]["task"]:
         chosen.update(zip(("source_lang", "target_lang"), infer_language_pair(data)))
         state = checkpoint_utils.load_checkpoint_to_cpu(path, chosen)
-    found, config, task = checkpoint_utils.load_model_ensemble_and_task(
+    ensemble, config, task = checkpoint_utils.load_model_ensemble_and_task(
         [path], arg_overrides=chosen, state=state
     )
     if isinstance(task, TranslationMultiSimpleEpochTask):
         task = PosencMultilingualTask.of(task)
-    return found[0], task, config.task._name
+    return ensemble[0], task, config.task._name
 
 
 def predictions(model: Any, task: Any, subset: str, max_tokens: int) -> List[Tuple[int, Any]]:
@@ -150,8 +150,8 @@ def predictions(model: Any, task: Any, subset: str, max_tokens: int) -> List[Tup
         task.dataset(subset), max_tokens=max(max_tokens, task.max_positions()), max_positions=limits
     ).next_epoch_itr(shuffle=False)
     on_gpu = next(model.parameters()).is_cuda
-    found: List[Tuple[int, Any]] = []
+    predicted: List[Tuple[int, Any]] = []
     with torch.no_grad():
         for sample in tqdm(batches, desc=subset, unit=" batches", leave=False):
-            found += task.predict(model, utils.move_to_cuda(sample) if on_gpu else sample)
-    return sorted(found, key=lambda pair: pair[0])
+            predicted += task.predict(model, utils.move_to_cuda(sample) if on_gpu else sample)
+    return sorted(predicted, key=lambda pair: pair[0])

@@ -69,7 +69,7 @@ def prepare(
     if not re.fullmatch(r"\w[\w-]*", split):
         raise UsageError(f"--split {split}: a name has letters, digits, - and _ only")
     language = _checked_language(metric, language)
-    found = read(file, skip_malformed, prefix, scored=not split.startswith("train"))
+    squad_file = read(file, skip_malformed, prefix, scored=not split.startswith("train"))
     model = subwords.load(subwords_folder)
     types = len(subwords.load_dictionary(subwords_folder))
     for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, _same_types)):
@@ -80,17 +80,17 @@ def prepare(
                 "choose another --output, or remove that folder"
             )
     copy_subwords(model, destination)
-    texts = [question.text for question in found.questions] + found.contexts
+    texts = [question.text for question in squad_file.questions] + squad_file.contexts
     encoded = _encode_all(texts, subwords_folder, workers, split)
     with replacing_files(destination, last=f"{split}.json") as partial:
-        tokens, offsets = _write_parts(partial, split, encoded, len(found.questions), types)
+        tokens, offsets = _write_parts(partial, split, encoded, len(squad_file.questions), types)
         with replacing(os.path.join(partial, f"{split}.json")) as stream:
             about = {"format": FORMAT, "language": language, "metric": metric}
-            entries = {"contexts": found.contexts, "questions": found.questions}
+            entries = {"contexts": squad_file.contexts, "questions": squad_file.questions}
             json.dump({**about, **entries}, stream)
-    counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
+    counts = {"questions": len(squad_file.questions), "contexts": len(squad_file.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
-    return counts, found, reachable(found, offsets, metric, language)
+    return counts, squad_file, reachable(squad_file, offsets, metric, language)
 
 
 def unknown_summary(folder: str, split: str) -> Iterator[str]:
@@ -116,19 +116,19 @@ def _checked_language(metric: str, language: Optional[str]) -> str:
 
 
 def reachable(
-    found: SquadFile, offsets: Sequence[np.ndarray], metric: str, language: str
+    squad_file: SquadFile, offsets: Sequence[np.ndarray], metric: str, language: str
 ) -> Optional[float]:
     """Return the exact match that stretches of pieces can reach, in percent; None without answers.
 
     Args:
-        found: questions and contexts.
+        squad_file: questions and contexts.
         offsets: of the pieces of each context, ``(pieces, 2)``.
         metric: by which answers are compared.
         language: of the answers.
     """
 
     def is_reached(question: Question, answer: GoldAnswer) -> bool:
-        places, text = offsets[question.context], found.contexts[question.context]
+        places, text = offsets[question.context], squad_file.contexts[question.context]
         start = text.find(answer.text) if answer.start == NOWHERE else answer.start
         span = covering_tokens(places, start, start + len(answer.text)) if start >= 0 else None
         # a piece at an end may hold more than the answer does
@@ -142,9 +142,9 @@ def reachable(
         gold = normalise(answer.text, metric, language)
         return any(normalise(stretch, metric, language) == gold for stretch in stretches)
 
-    if not any(question.answers for question in found.questions):
+    if not any(question.answers for question in squad_file.questions):
         return None
-    reached = [any(is_reached(q, answer) for answer in q.answers) for q in found.questions]
+    reached = [any(is_reached(q, answer) for answer in q.answers) for q in squad_file.questions]
     return float(100 * np.mean(reached))
 
 
@@ -191,14 +191,14 @@ def _write_parts(
             path, dtype=np.uint16 if small else np.int32
         )
     counts = {"question": 0, "context": 0}
-    found = []
+    context_offsets = []
     for number, (tokens, offsets) in enumerate(encoded):
         part = "question" if number < questions else "context"
         builders[part].add_item(torch.tensor(tokens, dtype=torch.long))
         counts[part] += len(tokens)
         if part == "context":
-            found.append(np.array(offsets, dtype=np.int32).reshape(-1, 2))
-            builders["offsets"].add_item(torch.from_numpy(found[-1]).flatten())
+            context_offsets.append(np.array(offsets, dtype=np.int32).reshape(-1, 2))
+            builders["offsets"].add_item(torch.from_numpy(context_offsets[-1]).flatten())
     for part, builder in builders.items():
         builder.finalize(os.path.join(folder, f"{split}.{part}.idx"))
-    return counts, found
+    return counts, context_offsets

@@ -95,7 +95,7 @@ def find_questions(folder: str, official: bool = False) -> Tuple[List[TestFile],
     Raises:
         UsageError: there is no file, or a benchmark's folder holds none where it should be.
     """
-    found: List[TestFile] = []
+    test_files: List[TestFile] = []
     missing = []
     for title, benchmark in BENCHMARKS.items():
         if not benchmark.files:
@@ -106,7 +106,7 @@ def find_questions(folder: str, official: bool = False) -> Tuple[List[TestFile],
             paths = [os.path.join(folder, file.format(**names)) for file in benchmark.files]
             path = paths[0] if official else next(filter(os.path.isfile, paths), None)
             if path:
-                found.append(TestFile(split, language, benchmark.metric, path))
+                test_files.append(TestFile(split, language, benchmark.metric, path))
             else:
                 absent.append(language)
         count, total = len(benchmark.languages) - len(absent), len(benchmark.languages)
@@ -120,10 +120,10 @@ def find_questions(folder: str, official: bool = False) -> Tuple[List[TestFile],
                     f"{place} holds no file of {title} where it should be, as "
                     + " or ".join(benchmark.files)
                 )
-    if not found:
+    if not test_files:
         expected = (file for benchmark in BENCHMARKS.values() for file in benchmark.files[:1])
         raise UsageError(
             f"no files of XQuAD, MLQA or TyDiQA-GoldP in {folder}; it should hold "
             + ", or ".join(expected)
         )
-    return found, missing
+    return test_files, missing

@@ -48,10 +48,10 @@ def main() -> None:
     args = parser.parse_args()
     from fairseq_posenc.tools.bert.squad import prepare, unknown_summary
 
-    counts, found, reachable = prepare(**vars(args))
-    for problem in found.dropped:
+    counts, squad_file, reachable = prepare(**vars(args))
+    for problem in squad_file.dropped:
         print(f"left out: {problem}", file=sys.stderr)
-    for problem in found.misplaced:
+    for problem in squad_file.misplaced:
         print(f"counts in scores, is not trained on: {problem}", file=sys.stderr)
     counted = ", ".join(f"{count} {name}" for name, count in counts.items())
     answers = "no answers: they can be predicted, but not scored"

@@ -155,18 +155,18 @@ def _tar_members(tar: tarfile.TarFile) -> List[tarfile.TarInfo]:
     if len(rest) < tarfile.BLOCKSIZE or rest.strip(b"\0") or not members:
         raise ValueError(f"it is empty, or broken or cut off behind {tar.offset} bytes")
     files = {os.path.normpath(member.name): member for member in members if member.isreg()}
-    found = []
+    regular_files = []
     for member in members:
         beside = os.path.dirname(member.name) if member.issym() else ""
         target = os.path.normpath(os.path.join(beside, member.linkname))
         if member.isreg():
-            found.append(member)
+            regular_files.append(member)
         elif (member.issym() or member.islnk()) and target in files:
-            found.append(copy.copy(files[target]))
-            found[-1].name = member.name
+            regular_files.append(copy.copy(files[target]))
+            regular_files[-1].name = member.name
         elif not member.isdir():
             raise ValueError(f"{member.name!r} is refused: not a file, nor a link to one in it")
-    return found
+    return regular_files
 
 
 def _check_name(name: str) -> None:

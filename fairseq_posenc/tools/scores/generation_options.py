@@ -56,8 +56,8 @@ class GenerationOptions(NamedTuple):
 
     def value(self, name: str) -> str:
         """Return an option's value, empty where it is off or not known."""
-        found = self.values.get(name, "")
-        return "" if found in _OFF else found.strip("'\"")
+        value = self.values.get(name, "")
+        return "" if value in _OFF else value.strip("'\"")
 
     def check(self, path: str, tags: int, constrained: bool) -> None:
         """Refuse hypotheses that were made with the references in sight.
@@ -85,17 +85,17 @@ class GenerationOptions(NamedTuple):
 
     def remarks(self) -> List[str]:
         """Return what the user should know of the way in which hypotheses came about."""
-        found = []
+        remarks = []
         for name, text in _REMARKS.items():
             value = self.value(name)
             if value and (name != "lm_path" or self.value("lm_weight")):
-                found.append(text.format(value))
+                remarks.append(text.format(value))
         models = len(self.value("path").split(":"))
         if models > 1:
-            found.append(f"translations are those of {models} models together (--path)")
+            remarks.append(f"translations are those of {models} models together (--path)")
         if self.value("gen_subset").startswith("train"):
-            found.append("these sentences are of the training set (--gen-subset)")
-        return found
+            remarks.append("these sentences are of the training set (--gen-subset)")
+        return remarks
 
     def limit_remark(self, lengths: Mapping[int, int], sources: Mapping[int, str]) -> Optional[str]:
         """Return how many translations end at fairseq's limit of length; None where none does.

@@ -236,9 +236,9 @@ def check_same_symbols(models: Dict[str, List[Any]]) -> None:
     Raises:
         UsageError: they have not.
     """
-    (first, dictionaries), *others = models.items()
-    for name, found in [(first, dictionaries), *others]:
-        if any(one.symbols != dictionaries[0].symbols for one in found):
+    first, dictionaries = next(iter(models.items()))
+    for name, of_model in models.items():
+        if any(own.symbols != dictionaries[0].symbols for own in of_model):
             raise UsageError(
                 f"{name} and {first} have different dictionaries: bits per token differ"
             )

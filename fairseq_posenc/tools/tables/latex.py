@@ -53,7 +53,7 @@ def best_rows(table: Table) -> List[Optional[str]]:
 
     A run of a single seed is never the best: its interval says nothing about other seeds.
     """
-    found: List[Optional[str]] = []
+    best: List[Optional[str]] = []
     for at, sign in enumerate(table.signs):
         means = {name: row[at].mean for name, row in table.rows.items()}
         known = {name: sign * mean for name, mean in means.items() if mean is not None}
@@ -61,8 +61,8 @@ def best_rows(table: Table) -> List[Optional[str]]:
         cells = [table.sampled[name][at] for name in order]
         several = len(cells) == 2 and all(len(one.values) > 1 for one in cells)
         is_clear = bool(sign) and several and cells[0].less(cells[1]).is_clear()
-        found.append(order[0] if is_clear else None)
-    return found
+        best.append(order[0] if is_clear else None)
+    return best
 
 
 def escaped(text: str) -> str:

@@ -100,12 +100,12 @@ class PaperRow(NamedTuple):
 
     def has(self, setting: Optional[str], options: str) -> bool:
         """Return whether a setting and an encoding with its options belong here."""
-        encoding, found = parse_options(options)
+        encoding, values = parse_options(options)
         ways = (parse_options(way) for way in self.options)
         return self.setting in (None, setting) and any(
             encoding == name
-            and found.keys() == wanted.keys()
-            and all(fnmatchcase(found[flag], value) for flag, value in wanted.items())
+            and values.keys() == wanted.keys()
+            and all(fnmatchcase(values[flag], value) for flag, value in wanted.items())
             for name, wanted in ways
         )
 
@@ -144,8 +144,8 @@ def names(translation: bool = False) -> List[str]:
     """Return the tables of fine-tuning, or of translation: ``shape-2`` is SHAPE's Table 2."""
     tables = [path.stem.rpartition("-") for path in FOLDER.glob("*.json")]
     ordered = sorted((paper, int(number)) for paper, _, number in tables)
-    found = [f"{paper}-{number}" for paper, number in ordered]
-    return [name for name in found if load(name).fine_tuning != translation]
+    ordered_names = [f"{paper}-{number}" for paper, number in ordered]
+    return [name for name in ordered_names if load(name).fine_tuning != translation]
 
 
 def load(name: str) -> PaperTable:
@@ -168,17 +168,17 @@ def parse_options(options: str) -> Tuple[str, Dict[str, str]]:
         UsageError: there is no encoding, or a value where an option should be.
     """
     encoding, *words = options.split() or [""]
-    found: Dict[str, str] = {}
+    values: Dict[str, str] = {}
     flag = ""
     for word in words:
         if word.startswith("--"):
             flag = word
-            found[flag] = ""
+            values[flag] = ""
             continue
         try:
-            found[flag] = repr(float(word))
+            values[flag] = repr(float(word))
         except ValueError:
-            found[flag] = word
-    if not encoding or "" in found:
+            values[flag] = word
+    if not encoding or "" in values:
         raise UsageError(f"expected `encoding [--option [value]…]`, not {options[:80]!r}")
-    return encoding, found
+    return encoding, values

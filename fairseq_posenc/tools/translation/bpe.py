@@ -39,8 +39,8 @@ def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) 
     words: Counter = Counter()
     for path in inputs:
         progress = tqdm(stream_lines(path), desc=f"count {path}", unit=" lines", disable=None)
-        for found in in_order(_count, chunked(progress, _COUNTED_TOGETHER), workers):
-            words.update(found)
+        for counts in in_order(_count, chunked(progress, _COUNTED_TOGETHER), workers):
+            words.update(counts)
     merges = io.StringIO()
     if any(len(word) > 1 for word in words):
         dictionary = (f"{word} {count}\n" for word, count in words.items())

@@ -93,7 +93,7 @@ def pairs_of_tables(path: str, pattern: str, columns: Sequence[int]) -> Iterator
 
 def _member_lines(path: str, pattern: str) -> Iterator[str]:
     """Yield the lines of the members whose names, without folders, fit a pattern."""
-    wanted, found = posixpath.basename(pattern), False
+    wanted, has_member = posixpath.basename(pattern), False
     with reading(path), ExitStack() as opened:
         opener: Callable = OPENERS.get(os.path.splitext(path)[1].lower(), open)
         stream = opened.enter_context(opener(path, "rb"))
@@ -105,10 +105,10 @@ def _member_lines(path: str, pattern: str) -> Iterator[str]:
                 if wanted.endswith(".gz"):
                     content = opened.enter_context(gzip.open(content))
                 yield from decode_lines(content, f"{path}: {pattern}")
-                found = True
+                has_member = True
                 if "*" not in wanted:
                     break
-        if not found:
+        if not has_member:
             raise UsageError(f"{path} holds no {pattern}")
         while stream.read(BLOCK):
             pass

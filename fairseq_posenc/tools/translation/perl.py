@@ -26,13 +26,13 @@ def check_moses(checkout: Optional[str]) -> Dict[str, str]:
     """
     if checkout is None:
         return {}
-    found = {name: os.path.join(checkout, path) for name, path in _SCRIPTS.items()}
-    for path in found.values():
+    scripts = {name: os.path.join(checkout, path) for name, path in _SCRIPTS.items()}
+    for path in scripts.values():
         if not os.path.isfile(path):
             raise UsageError(f"there is no {path}; --moses takes a checkout of mosesdecoder")
     if not shutil.which("perl"):
         raise UsageError("--moses needs perl, which is not installed")
-    return found
+    return scripts
 
 
 def tokenise(lines: List[str], moses: Moses, checkout: Optional[str] = None) -> List[str]:
@@ -79,9 +79,9 @@ def _run(script: str, options: List[str], lines: List[str]) -> List[str]:
         why = next(filter(None, reversed(told)), f"status {process.returncode}")
         raise UsageError(f"{script} failed: {why}")
     try:
-        found = process.stdout.decode("utf-8").split("\n")
+        output_lines = process.stdout.decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise UsageError(f"{script} wrote something that is not UTF-8") from None
-    if found.pop() or len(found) != len(lines):
-        raise UsageError(f"{script} made {len(found)} lines of {len(lines)}")
-    return found
+    if output_lines.pop() or len(output_lines) != len(lines):
+        raise UsageError(f"{script} made {len(output_lines)} lines of {len(lines)}")
+    return output_lines

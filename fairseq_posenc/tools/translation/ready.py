@@ -87,8 +87,8 @@ def _find(corpus: Corpus, ready: str, name: str, kind: str) -> Optional[str]:
 
 
 def _wanted(corpus: Corpus, ready: str, names: list, kind: str) -> str:
-    found = [prefix for prefix in (_find(corpus, ready, name, kind) for name in names) if prefix]
-    if not found:
+    prefixes = [prefix for prefix in (_find(corpus, ready, name, kind) for name in names) if prefix]
+    if not prefixes:
         example = f"{names[0]}.{kind}.{corpus.source} and {names[0]}.{kind}.{corpus.target}"
         raise UsageError(f"{ready} lacks {example}, or the same under the names of wmt16_en_de")
-    return found[0]
+    return prefixes[0]

@@ -85,20 +85,20 @@ def of_test_set(text: TestText) -> List[Download]:
 
 def downloads(corpus: Corpus) -> List[Download]:
     """Return what must be downloaded for a corpus, each file once."""
-    found = _of_parts(corpus.train)
+    files = _of_parts(corpus.train)
     for text in test_sets(corpus).values():
-        found += of_test_set(text)
-    return list(dict.fromkeys(found))
+        files += of_test_set(text)
+    return list(dict.fromkeys(files))
 
 
 def _of_parts(parts: Sequence[Part]) -> List[Download]:
-    found = []
+    files = []
     for part in parts:
         end = urllib.parse.urlsplit(part.url).path.strip("/")
         recorded = _IWSLT14[1:] if part.url == IWSLT14 else _RECORDED.get(end)
         size, checksum = recorded or (0, None)
-        found.append(Download(part.url, checksum, saved_name(part.url), size))
-    return found
+        files.append(Download(part.url, checksum, saved_name(part.url), size))
+    return files
 
 
 def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[Pair]:
