@@ -12,8 +12,8 @@ from fairseq_posenc.tools.output_options import Parser
 
 def command_parser(text: Optional[str], **options: Any) -> Parser:
     """Return a parser whose help shows ``text``, the docstring of a module, as it stands."""
-    kind = argparse.RawDescriptionHelpFormatter
-    return Parser(description=text, formatter_class=kind, **options)
+    formatter = argparse.RawDescriptionHelpFormatter
+    return Parser(description=text, formatter_class=formatter, **options)
 
 
 def command_line() -> List[str]:

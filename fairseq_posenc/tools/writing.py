@@ -197,7 +197,7 @@ def _machine() -> str:
     return hashlib.sha256(f"{socket.gethostname()} {numbers}".encode()).hexdigest()[:12]
 
 
-def _temporary(path: str, kind: str) -> str:
+def _temporary(path: str, part: str) -> str:
     """Return a name beside ``path`` that no other process, on whatever machine, will choose.
 
     What processes of this machine have left there that are no more is removed; but not what was
@@ -208,7 +208,7 @@ def _temporary(path: str, kind: str) -> str:
         superseded = match and (match[1] == "part" or os.path.lexists(path))
         if match and superseded and not _is_running(int(match[2])):
             _remove(left)
-    return f"{path}.{kind}-{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
+    return f"{path}.{part}-{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
 def _remove(path: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from recipes.corpus import lexicon, tree
 
 DEEPEST = 2
-_NOUNS_OF = {kind: [noun for noun in lexicon.NOUNS if noun.kind == kind] for kind in "patl"}
+_NOUNS_OF = {letter: [noun for noun in lexicon.NOUNS if noun.kind == letter] for letter in "patl"}
 _SUBJECTS = (("p", 68.0), ("a", 21.0), ("t", 8.0), ("l", 3.0))
 _TENSES = ((tree.PRESENT, 50.0), (tree.PERFECT, 22.0), ("modal", 28.0))
 _FRAMES = {
@@ -66,10 +66,10 @@ class Grammar:
     def __init__(self, rng: PortableRandom):
         self.rng = rng
         self._cast: Dict[str, List[lexicon.Noun]] = {}
-        for kind, size in _SIZE_OF_CAST:
-            cast = self._cast[kind] = []
+        for noun_class, size in _SIZE_OF_CAST:
+            cast = self._cast[noun_class] = []
             while len(cast) < size:
-                noun = rng.pick(_NOUNS_OF[kind])
+                noun = rng.pick(_NOUNS_OF[noun_class])
                 cast += [noun] if noun not in cast else []
         genders = {noun.gender for noun in self._cast["p"]}
         # "they" and "we" are always there, "he" and "she" if somebody is
@@ -80,8 +80,8 @@ class Grammar:
         rng = self.rng
         noun = None
         while noun is None or noun in besides:
-            kind = rng.pick(kinds)
-            noun = rng.pick(self._cast[kind] if rng.chance(0.7) else _NOUNS_OF[kind])
+            noun_class = rng.pick(kinds)
+            noun = rng.pick(self._cast[noun_class] if rng.chance(0.7) else _NOUNS_OF[noun_class])
         plural = rng.chance(0.25)
         while True:
             determiner = rng.weighted(lexicon.DETERMINERS)
@@ -103,9 +103,9 @@ class Grammar:
         nouns = [member.noun for member in taken if isinstance(member, tree.Phrase)]
         return tree.Group([self.phrase(kinds, nouns)])
 
-    def adjective(self, kind: str) -> lexicon.Adjective:
+    def adjective(self, noun_class: str) -> lexicon.Adjective:
         """Return an adjective that suits nouns of this kind."""
-        return self.rng.pick([word for word in lexicon.ADJECTIVES if kind in word.kinds])
+        return self.rng.pick([word for word in lexicon.ADJECTIVES if noun_class in word.kinds])
 
     def companion(self, beside: tree.Group) -> tree.Adjunct:
         """Return a preposition with somebody who is not in ``beside``."""
@@ -121,11 +121,11 @@ class Grammar:
         role, head, _ = context.gap or ("", None, None)
         subject = None
         if role == "subject":
-            kind = head.noun.kind
+            noun_class = head.noun.kind
         else:
-            kind = self._subject_kind(context.gap)
-            subject = self.group(kind, 0.25, tree.Group([head]) if head else None)
-        verbs = [self.verb_phrase(kind, subject, context)]
+            noun_class = self._subject_kind(context.gap)
+            subject = self.group(noun_class, 0.25, tree.Group([head]) if head else None)
+        verbs = [self.verb_phrase(noun_class, subject, context)]
         return tree.Clause(subject, verbs, context.depth, context.gap)
 
     def _subject_kind(self, gap: Optional[tree.Gap]) -> str:
@@ -137,11 +137,11 @@ class Grammar:
         return self.rng.pick("ppppa" if gap.role == "object" and head == "p" else "pppa")
 
     def verb_phrase(
-        self, kind: str, subject: Optional[tree.Group], context: ClauseContext
+        self, noun_class: str, subject: Optional[tree.Group], context: ClauseContext
     ) -> tree.VerbPhrase:
         """Return a verb phrase for a subject of this kind; ``subject`` is not repeated in it."""
         role = context.gap.role if context.gap else ""
-        verb = self._verb(kind, context)
+        verb = self._verb(noun_class, context)
         tense = tree.PRESENT
         if verb.participle and not context.present:
             tense = self.rng.weighted(_TENSES)
@@ -158,13 +158,13 @@ class Grammar:
         if verb.frame == "clausal":
             made.complement = self.clause(ClauseContext(context.depth + 1))
         if verb.frame == "copula":
-            made.adjective = self.adjective(kind)
+            made.adjective = self.adjective(noun_class)
         return made
 
-    def _verb(self, kind: str, context: ClauseContext) -> lexicon.Verb:
+    def _verb(self, noun_class: str, context: ClauseContext) -> lexicon.Verb:
         gap = context.gap
         role, gap_kind = (gap.role, gap.head.noun.kind) if gap else ("", "")
-        fitting = _fitting_verbs(kind, context.depth >= DEEPEST, role, gap_kind)
+        fitting = _fitting_verbs(noun_class, context.depth >= DEEPEST, role, gap_kind)
         return self.rng.pick(
             fitting[self.rng.weighted([(name, _FRAMES[name]) for name in fitting])]
         )
@@ -179,30 +179,31 @@ class Grammar:
 
 @functools.cache
 def _fitting_verbs(
-    kind: str, is_deepest: bool, role: str, gap_kind: str
+    noun_class: str, is_deepest: bool, role: str, gap_kind: str
 ) -> Dict[str, List[lexicon.Verb]]:
     """Return the verbs that a subject of this kind may have, by frame.
 
     Args:
-        kind: of the subject.
+        noun_class: of the subject.
         is_deepest: whether no clause may be below the verb's.
         role, gap_kind: of what a relative clause leaves open; empty elsewhere.
     """
     fitting: Dict[str, List[lexicon.Verb]] = {}
     for frame in _FRAMES:
-        verbs = [verb for verb in lexicon.VERBS if verb.frame == frame and kind in verb.subjects]
+        verbs = [verb for verb in lexicon.VERBS if verb.frame == frame]
+        verbs = [verb for verb in verbs if noun_class in verb.subjects]
         verbs = [verb for verb in verbs if _has_place(verb, role, gap_kind)]
         if verbs and not (frame == "clausal" and is_deepest):
             fitting[frame] = verbs
     return fitting
 
 
-def _has_place(verb: lexicon.Verb, role: str, kind: str) -> bool:
+def _has_place(verb: lexicon.Verb, role: str, noun_class: str) -> bool:
     """Return whether a verb has a place for a noun of this kind in this role."""
     if role in ("", "subject"):
         return True
     if role == "object":
-        return kind in verb.objects
+        return noun_class in verb.objects
     if role == "recipient":
         return verb.frame == "ditransitive"
     return role[0] in verb.adjuncts

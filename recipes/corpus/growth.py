@@ -128,12 +128,12 @@ class Draft:
         phrase = clause.phrases[0]
         if clause.front or len(clause.phrases) > 1:
             return
-        kind = self.rng.pick(("time", "place", "clause"))
-        if kind == "clause":
+        opening = self.rng.pick(("time", "place", "clause"))
+        if opening == "clause":
             front = self._subordinate(clause)
             if self.spend(len(english.linked(front)) + 1, front.clause):
                 clause.front = front
-        elif kind == "time":
+        elif opening == "time":
             if not phrase.frequency and not phrase.time and self.spend(1):
                 clause.front = self._point_in_time(phrase)
         else:
@@ -204,9 +204,9 @@ class Draft:
         if clause.gap and clause.gap.role != "subject":
             return
         owner = clause.gap.head if clause.gap else clause.subject.members[0]
-        kind = owner.noun.kind if isinstance(owner, tree.Phrase) else "p"
+        noun_class = owner.noun.kind if isinstance(owner, tree.Phrase) else "p"
         context = ClauseContext(clause.depth, clause.gap, first.tense == tree.PRESENT)
-        second = self.grammar.verb_phrase(kind, clause.subject, context)
+        second = self.grammar.verb_phrase(noun_class, clause.subject, context)
         # "they must wait and sing": the second verb would share the modal, and German show it
         bare = second.tense == tree.PRESENT and second.verb.frame != "copula"
         if second.verb == first.verb or (bare and first.tense != tree.PRESENT):

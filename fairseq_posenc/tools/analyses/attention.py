@@ -105,19 +105,19 @@ def _ranks(maps: Maps, content: Dict[str, Maps], threshold: float) -> List[Dict[
     layers = []
     for layer, scores in sorted(maps.items()):
         of_layer = {"position": ranks(scores, threshold).tolist()}
-        for kind, score_maps in content.items():
-            of_layer[kind] = ranks(score_maps[layer], threshold).double().mean(dim=0).tolist()
+        for label, score_maps in content.items():
+            of_layer[label] = ranks(score_maps[layer], threshold).double().mean(dim=0).tolist()
         values = singular_values(scores).tolist()
         layers.append({"layer": layer + 1, "ranks": of_layer, "singular_values": values})
     return layers
 
 
 def _table(figures: Dict[str, Any]) -> List[List[str]]:
-    kinds = list(dict.fromkeys(k for f in figures.values() for k in f["layers"][0]["ranks"]))
-    lines = [["", "layer", *kinds]]
+    labels = list(dict.fromkeys(k for f in figures.values() for k in f["layers"][0]["ranks"]))
+    lines = [["", "layer", *labels]]
     for name, model in figures.items():
         for layer in model["layers"]:
-            heads = [layer["ranks"][kind] for kind in kinds]
+            heads = [layer["ranks"][label] for label in labels]
             cells = [f"{sum(h) / len(h):.1f} ({min(h):.3g}-{max(h):.3g})" for h in heads]
             lines.append([name, str(layer["layer"]), *cells])
     return lines
@@ -169,10 +169,10 @@ def _draw_ranks(models: Mapping[str, Mapping[str, Any]], length: int) -> Any:
     handles: Dict[str, Any] = {}
     for axes, (name, model) in zip(panels, models.items()):
         for layer in model["layers"]:
-            for number, (kind, heads) in enumerate(layer["ranks"].items()):
+            for number, (label, heads) in enumerate(layer["ranks"].items()):
                 places = [layer["layer"] + 0.25 * (number - 1)] * len(heads)
                 style = {**line_style(number), "linestyle": "none", "alpha": 0.7}
-                handles[kind] = axes.errorbar(places, heads, **style)
+                handles[label] = axes.errorbar(places, heads, **style)
         axes.set_title(name, fontsize=11)
         axes.set_xticks([layer["layer"] for layer in model["layers"]])
         axes.set_xlim(model["layers"][0]["layer"] - 0.6, model["layers"][-1]["layer"] + 0.6)

@@ -124,7 +124,7 @@ def content_scores(
         first = encoder.layers[0].self_attn
         words = encoder.embed_scale * encoder.embed_tokens(tokens)
         inputs = {"content": words, "both": words + vectors}
-        return {kind: {0: products(first, x)} for kind, x in inputs.items()}
+        return {name: {0: products(first, x)} for name, x in inputs.items()}
     seen: Maps = {}
 
     def keep_scores(layer: int) -> Callable[[Any, Any], None]:

@@ -134,9 +134,9 @@ def _texts_of_parquet(file: str) -> Iterator[str]:
 
     try:
         with parquet.ParquetFile(file) as table:
-            kind = table.schema_arrow.field("text").type
-            if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
-                raise UsageError(f"{file}: the column text is {kind}, not text")
+            text_type = table.schema_arrow.field("text").type
+            if not (pyarrow.types.is_string(text_type) or pyarrow.types.is_large_string(text_type)):
+                raise UsageError(f"{file}: the column text is {text_type}, not text")
             for batch in table.iter_batches(_ROWS, columns=["text"]):
                 yield from (text for text in batch.column("text").to_pylist() if text)
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:

@@ -199,15 +199,15 @@ class _TextFolder:
         if options.subwords is not None:
             copy_subwords(subwords.load(options.subwords), folder)
             return
-        kind, size, limit = options.subword_kind, options.vocabulary_size, options.vocabulary_lines
-        size = vocabulary.SIZES[kind] if size is None else size
+        size, limit = options.vocabulary_size, options.vocabulary_lines
+        size = vocabulary.SIZES[options.subword_kind] if size is None else size
         limit = VOCABULARY_LINES if limit is None else limit
 
         def lines() -> Iterator[str]:
             chosen = sampling.spread(_stream(texts, options.seed), _total(texts), limit)
             return tqdm(chosen, desc="vocabulary", unit=" lines", disable=None)
 
-        if kind == "wordpiece":
+        if options.subword_kind == "wordpiece":
             vocabulary.learn_wordpiece(lines, folder, size, options.cased)
         else:
             usual = COVERAGE_OF_MANY if len(texts) > 1 else CHARACTER_COVERAGE

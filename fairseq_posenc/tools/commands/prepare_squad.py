@@ -32,9 +32,9 @@ def main() -> None:
     add("--split", required=True, metavar="NAME", help="for example train, valid, valid-de")
     subwords = "with subword model and dict.txt"
     add("--subwords", required=True, dest="subwords_folder", metavar="FOLDER", help=subwords)
-    kind = folder_with("*.offsets.*", "dict.txt")
+    output = folder_with("*.offsets.*", "dict.txt")
     add_output(
-        parser, "--output", output_type=kind, required=True, dest="destination", metavar="FOLDER"
+        parser, "--output", output_type=output, required=True, dest="destination", metavar="FOLDER"
     )
     add("--language", help="of contexts and answers; --metric mlqa needs it")
     add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")

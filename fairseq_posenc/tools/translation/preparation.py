@@ -147,13 +147,13 @@ class _Preparation:
             settings["subwords"] = describe_files(filter(os.path.exists, files))
         return settings
 
-    def prefix(self, split: str, kind: str) -> str:
+    def prefix(self, split: str, ending: str) -> str:
         """Return the prefix of files that are made on the way."""
-        return os.path.join(self.text, f"{split}.{kind}")
+        return os.path.join(self.text, f"{split}.{ending}")
 
-    def has(self, split: str, kind: str) -> bool:
+    def has(self, split: str, ending: str) -> bool:
         """Return whether these files have been made, or found, for both languages."""
-        prefix = self.prefix(split, kind)
+        prefix = self.prefix(split, ending)
         return all(os.path.exists(f"{prefix}.{language}") for language in self.languages)
 
     def map_pairs(

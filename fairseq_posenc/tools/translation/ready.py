@@ -45,15 +45,15 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int =
     languages = (corpus.source, corpus.target)
     if all(map(os.path.exists, find_files(f"{ready}/train.raw", languages))):
         return prepare_text(tests_only, raw, output, [f"{ready}/train.raw"], workers)
-    kind = next((kind for kind in _ENDINGS if _find(corpus, ready, "train", kind)), "bpe")
-    train = _wanted(corpus, ready, ["train"], kind)
+    form = next((form for form in _ENDINGS if _find(corpus, ready, "train", form)), "bpe")
+    train = _wanted(corpus, ready, ["train"], form)
     counts = {}
     for name, identifier in test_sets(corpus).items():
         same = [test for test, other in corpus.tests.items() if other == identifier]
-        prefix = _wanted(corpus, ready, [name, *same], kind)
+        prefix = _wanted(corpus, ready, [name, *same], form)
         pairs = read_test_set(identifier, languages, raw)
         counts[name] = write_pairs(
-            f"{output}/{name}.{kind}", languages, pairs_of_files(prefix, languages)
+            f"{output}/{name}.{form}", languages, pairs_of_files(prefix, languages)
         )
         if counts[name] != len(pairs):
             raise UsageError(
@@ -62,14 +62,14 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int =
             )
         write_pairs(f"{output}/{name}.raw", languages, pairs)
     codes = [path for path in (f"{ready}/{name}" for name in _CODES) if os.path.exists(path)]
-    if kind == "bpe":
+    if form == "bpe":
         if not codes:
             raise UsageError(f"{ready} has no {' or '.join(_CODES)}, the merges of its BPE")
         BytePairEncoder(codes[0])
         with open(codes[0], "rb") as stream, replacing(f"{output}/{CODES}", "wb") as copy:
             shutil.copyfileobj(stream, copy)
-    total = write_pairs(f"{output}/train.{kind}", languages, pairs_of_files(train, languages))
-    result = {"kind": kind, "train": total, "valid": counts.pop("valid", 0), "tests": counts}
+    total = write_pairs(f"{output}/train.{form}", languages, pairs_of_files(train, languages))
+    result = {"kind": form, "train": total, "valid": counts.pop("valid", 0), "tests": counts}
     with replacing(f"{output}/tests") as stream:
         stream.writelines(f"{name}\n" for name in counts)
     with replacing(f"{output}/counts.json") as stream:
@@ -77,18 +77,18 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int =
     return result
 
 
-def _find(corpus: Corpus, ready: str, name: str, kind: str) -> Optional[str]:
+def _find(corpus: Corpus, ready: str, name: str, form: str) -> Optional[str]:
     """Return the prefix of a set's two files, None if they are not there."""
-    for ending in _ENDINGS[kind]:
+    for ending in _ENDINGS[form]:
         prefix = f"{ready}/{name}.{ending}"
         if all(map(os.path.exists, find_files(prefix, (corpus.source, corpus.target)))):
             return prefix
     return None
 
 
-def _wanted(corpus: Corpus, ready: str, names: list, kind: str) -> str:
-    prefixes = [prefix for prefix in (_find(corpus, ready, name, kind) for name in names) if prefix]
+def _wanted(corpus: Corpus, ready: str, names: list, form: str) -> str:
+    prefixes = [prefix for prefix in (_find(corpus, ready, name, form) for name in names) if prefix]
     if not prefixes:
-        example = f"{names[0]}.{kind}.{corpus.source} and {names[0]}.{kind}.{corpus.target}"
+        example = f"{names[0]}.{form}.{corpus.source} and {names[0]}.{form}.{corpus.target}"
         raise UsageError(f"{ready} lacks {example}, or the same under the names of wmt16_en_de")
     return prefixes[0]
