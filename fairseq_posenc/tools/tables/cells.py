@@ -22,8 +22,21 @@ _CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
 _SWAP = {"models": Each(dict.fromkeys(("original", "swapped", "drop"), Maybe(float)))}
 
 
+# how results become comparable; subwords change trained lengths, and words of Moses' tokens
+ALIKE = "score both alike"
+PLAIN_TEXT = f"{ALIKE} (of other subwords: plain text, with --hypothesis, --reference, --source)"
+
+
+class Condition(NamedTuple):
+    """What must be equal in results that are compared, and what to do where it is not."""
+
+    name: str
+    value: Any
+    advice: str = ALIKE
+
+
 class Cell(NamedTuple):
-    """One training, by its folder, ``place``, in that of the grid.
+    """One training, by its ``folder`` in that of the grid.
 
     ``options`` are the encoding and its options, which ``row`` names; ``seed`` is empty for what is
     of all seeds of a row; translation has a ``setting``, fine-tuning a ``task`` and its learning
@@ -35,7 +48,7 @@ class Cell(NamedTuple):
     ``failures`` are sentences saying that the model has learned nothing.
     """
 
-    place: str
+    folder: str
     setting: Optional[str]
     row: str
     options: str
@@ -58,7 +71,7 @@ class Cell(NamedTuple):
 
 
 def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
-    """Return the cells of a folder of runs, sorted by their place.
+    """Return the cells of a folder of runs, sorted by their folders.
 
     Raises:
         UsageError: no cells, options without an encoding, an unknown task, a learning rate that is
@@ -70,9 +83,9 @@ def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
     for path in sorted((file.parent for file in Path(folder).rglob("cell.json")), key=_naturally):
         about = _about(path / "cell.json")
         if bool(about["lr"]) == fine_tuning:
-            cell, facts = make(path, str(path.relative_to(folder)), about)
+            cell, of_cell = make(path, str(path.relative_to(folder)), about)
             cells.append(cell)
-            conditions.append((cell.place, facts))
+            conditions.append((cell.folder, of_cell))
     if not cells:
         raise UsageError(
             f"{folder} has no cells: no {'fine-tuning' if fine_tuning else 'translation'} has a "
@@ -82,18 +95,16 @@ def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
     return cells if fine_tuning else cells + _swaps(Path(folder), cells)
 
 
-def check_comparable(conditions: Iterable[Tuple[str, Mapping[str, Any]]]) -> None:
+def check_comparable(results: Iterable[Tuple[str, Sequence[Condition]]]) -> None:
     """Raise :class:`UsageError` unless all results (name, conditions) have equal conditions."""
     first: Dict[str, Tuple[str, Any]] = {}
-    for name, facts in conditions:
-        for condition, value in facts.items():
+    for name, conditions in results:
+        for condition, value, advice in conditions:
             first_name, expected = first.setdefault(condition, (name, value))
             if value != expected:
-                # which subwords change: trained lengths, and words of Moses' tokens
-                plain = " (of other subwords: plain text, with --hypothesis, --reference, --source)"
                 raise UsageError(
                     f"{name} cannot be compared with {first_name}: {condition} differ ({value} and "
-                    f"{expected}); score both alike{plain if 'sentence' in condition else ''}"
+                    f"{expected}); {advice}"
                 )
 
 
@@ -119,34 +130,36 @@ def _about(path: Path) -> Dict[str, str]:
     return about
 
 
-def _translation_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Cell, Dict[str, Any]]:
+def _translation_cell(
+    path: Path, folder: str, about: Dict[str, str]
+) -> Tuple[Cell, List[Condition]]:
     """Return a cell, and by what is scored the conditions of the scores."""
     result, state = _result(path, CellScore, "score_cell")
     tests: Mapping[str, Score] = result.tests if result else {}
     figures: Dict[str, Any] = {name: score.all.metrics for name, score in tests.items()}
     figures["training"] = vars(result.training) if result and result.training else {}
-    cell = Cell(place, **about, state=state, figures=figures)
+    cell = Cell(folder, **about, state=state, figures=figures)
     failures = [
         f"{cell.setting}/{cell.row}, seed {cell.seed}, {reason} of {name}."
         for name, score in tests.items()
         for reason in score.nothing_learned()
     ]
     cell = cell._replace(failures=failures[:1])  # of several test sets one tells
-    facts = {
-        f"numbers of sentences or signatures of {name} in {cell.setting}": (
-            score.all.sentences,
-            {metric: without_version(text) for metric, text in score.signatures.items()},
-        )
-        for name, score in tests.items()
-    }
-    return cell, facts
+    conditions = []
+    for name, score in tests.items():
+        measured = f"numbers of sentences or signatures of {name} in {cell.setting}"
+        signed = {metric: without_version(text) for metric, text in score.signatures.items()}
+        conditions.append(Condition(measured, (score.all.sentences, signed), PLAIN_TEXT))
+    return cell, conditions
 
 
-def _fine_tuning_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Cell, Dict[str, Any]]:
+def _fine_tuning_cell(
+    path: Path, folder: str, about: Dict[str, str]
+) -> Tuple[Cell, List[Condition]]:
     result, state = _result(path, TaskScore, "posenc predict")
     scores = result.scores if result else {}
     task = about["setting"]
-    cell = Cell(place, **about, task=task, state=state, figures=scores)._replace(setting=None)
+    cell = Cell(folder, **about, task=task, state=state, figures=scores)._replace(setting=None)
     if result:
         cell = cell._replace(failures=result.failures(cell.row, cell.seed))
     # of a set without labels there is nothing to compare
@@ -154,7 +167,7 @@ def _fine_tuning_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Ce
     names = sorted(
         f"{subset} ({' '.join(sorted(metrics))})" for subset, metrics in labelled.items()
     )
-    return cell, {f"scores of {task}": ", ".join(names)} if result else {}
+    return cell, [Condition(f"scores of {task}", ", ".join(names))] if result else []
 
 
 def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:

@@ -68,7 +68,7 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
         if task not in best:
             wrong.append(f"{name} (no model of {task})")
             continue
-        path = os.path.join(folder, best[task].place, f"predictions.{split}.tsv")
+        path = os.path.join(folder, best[task].folder, f"predictions.{split}.tsv")
         if not os.path.exists(path):
             wrong.append(
                 f"{name} (no {path}: there was no test set, or --submission was not given)"
@@ -92,4 +92,4 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
         for name in FILES:
             path = os.path.join(output, f"{name}.tsv")
             archive.write(path, f"{name}.tsv", zipfile.ZIP_DEFLATED)
-    return [f"{name}.tsv: {best[file.task].place}" for name, file in FILES.items()]
+    return [f"{name}.tsv: {best[file.task].folder}" for name, file in FILES.items()]

@@ -6,7 +6,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path, read_score
-from fairseq_posenc.tools.tables.cells import without_version
+from fairseq_posenc.tools.tables.cells import PLAIN_TEXT, Condition, without_version
 
 _ALL_RIGHT = 99.99  # sacreBLEU
 Runs = Dict[str, List[Score]]
@@ -58,7 +58,7 @@ def _check_new(places: Dict[Any, Tuple[str, str]], name: str, path: str, score: 
         places[key] = (path, one_model)
 
 
-def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
+def conditions(name: str, score: Score, metric: str) -> List[Condition]:
     """Return what must be alike in results that are compared."""
     if not (score.by_length and score.bins):
         raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
@@ -73,14 +73,15 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
     # rows that declare other training text may differ in its lengths
     trained = "".join(f" ({value})" for key, value in score.notes.items() if key == "longest")
     by_length, test_set, longest = score.by_length, score.test_set, score.longest_trained
-    return {
-        "lengths": length_label(by_length.of, by_length.unit),
-        "bins": ", ".join(f"{part.name} up to {part.up_to}" for part in score.bins),
-        "sentences per bin": [part.sentences for part in score.bins],
-        "signatures": without_version(score.signatures[stored]),
-        "target languages": score.language or "",
-        "references": test_set and test_set.reference,
-        "sources": test_set and test_set.source,
-        f"longest sentences trained on{trained}": longest and vars(longest),
-        f"sentences within the trained length{trained}": [part.within for part in score.bins],
-    }
+    within = f"sentences within the trained length{trained}"
+    return [
+        Condition("lengths", length_label(by_length.of, by_length.unit)),
+        Condition("bins", ", ".join(f"{part.name} up to {part.up_to}" for part in score.bins)),
+        Condition("sentences per bin", [part.sentences for part in score.bins], PLAIN_TEXT),
+        Condition("signatures", without_version(score.signatures[stored])),
+        Condition("target languages", score.language or ""),
+        Condition("references", test_set and test_set.reference),
+        Condition("sources", test_set and test_set.source),
+        Condition(f"longest sentences trained on{trained}", longest and vars(longest), PLAIN_TEXT),
+        Condition(within, [part.within for part in score.bins], PLAIN_TEXT),
+    ]

@@ -17,7 +17,7 @@ from fairseq_posenc.tools.scores.task_score import (
     measure,
     read_task_score,
 )
-from fairseq_posenc.tools.tables.cells import check_comparable
+from fairseq_posenc.tools.tables.cells import Condition, check_comparable
 from fairseq_posenc.tools.tables.intervals import Sampled
 from fairseq_posenc.tools.tables.length_table import by_length, differences_in_words, interval_notes
 from fairseq_posenc.tools.tables.papers import CHOICES, best_learning_rate
@@ -155,7 +155,7 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
     if any(sign < 0 for sign in table.signs):
         table.notes.append("Of bits fewer are better.")
     several = [name for name, count in counts.items() if count > 1]
-    unlike = precision_words({name: [one.precision for one in chosen[name]] for name in chosen})
+    unlike = precision_words({name: [score.precision for score in chosen[name]] for name in chosen})
     table.words = unlike + failures(chosen) + differences_in_words(table, several)
     return table
 
@@ -217,14 +217,14 @@ def _columns(scores: Sequence[TaskScore], metric: Optional[str]) -> Iterator[Col
             yield from (Column(task, (subset,), name) for subset in subsets)
 
 
-def _conditions(score: TaskScore) -> Dict[str, Any]:
+def _conditions(score: TaskScore) -> List[Condition]:
     """Return what must be alike in results of a task that are compared."""
     subsets = {name: score.gold.get(name) for name, figures in score.scores.items() if figures}
-    return {
-        f"subsets of {score.task}": ", ".join(subsets),
-        f"examples or what is right in {score.task}": subsets,
-        f"numbers of examples of {score.task}": [*map(score.count, subsets)],
-    }
+    return [
+        Condition(f"subsets of {score.task}", ", ".join(subsets)),
+        Condition(f"examples or what is right in {score.task}", subsets),
+        Condition(f"numbers of examples of {score.task}", [*map(score.count, subsets)]),
+    ]
 
 
 def _bootstrap(scores: Sequence[TaskScore], columns: Sequence[Column]) -> Figures:
