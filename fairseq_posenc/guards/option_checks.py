@@ -193,9 +193,9 @@ def _similar(state: Dict[str, Any]) -> Dict[str, str]:
 
 def _advice(registry: str, name: str, similar: str) -> str:
     """Say what is not built, and how the user takes the responsibility for it."""
-    known: Any = ARCH_MODEL_REGISTRY if registry == "arch" else TASK_REGISTRY
+    entries: Any = ARCH_MODEL_REGISTRY if registry == "arch" else TASK_REGISTRY
     chosen, reason = similar, f"it is fairseq's {similar} by another name"
-    if name in known:
+    if name in entries:
         chosen, reason = name, "you trust it"
     words = f"--task {chosen}"
     if registry == "arch":

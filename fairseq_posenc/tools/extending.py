@@ -26,7 +26,7 @@ _TABLES = {
 _FIRST = Dictionary().pad() + 1  # rows below it are unused
 
 
-def extended(rows: Tensor, length: int, how: str) -> Tensor:
+def extended(rows: Tensor, length: int, method: str) -> Tensor:
     """Return a longer table: of ``n`` rows ``w`` one of ``m`` rows, by position ``p`` from 0.
 
     ::
@@ -42,12 +42,12 @@ def extended(rows: Tensor, length: int, how: str) -> Tensor:
     Args:
         rows: ``(n, channels)``.
         length: m, above n.
-        how: one of :data:`HOW`.
+        method: one of :data:`HOW`.
     """
     n, numbers = len(rows), torch.arange(length)
-    if how == "repeat":
+    if method == "repeat":
         return rows[numbers % n]
-    if how == "interpolate":
+    if method == "interpolate":
         places = numbers.double() * (n - 1) / (length - 1)
         k = places.long().clamp(max=max(n - 2, 0))
         f = (places - k).unsqueeze(1)
@@ -131,10 +131,10 @@ def _parameters(model: Dict[str, Any]) -> Dict[str, Tensor]:
     """
     seen, parameters = set(), {}
     for key, tensor in model.items():
-        place = tensor.data_ptr(), tensor.shape
-        if place not in seen and not key.endswith(("version", "_float_tensor")):
+        storage = tensor.data_ptr(), tensor.shape
+        if storage not in seen and not key.endswith(("version", "_float_tensor")):
             parameters[key] = tensor
-        seen.add(place)
+        seen.add(storage)
     return parameters
 
 

@@ -176,10 +176,10 @@ def sync(path: str) -> None:
 
 
 def _sync_tree(folder: str) -> None:
-    for place, _, names in os.walk(folder):
+    for directory, _, names in os.walk(folder):
         for name in names:
-            sync(os.path.join(place, name))
-        sync(place)
+            sync(os.path.join(directory, name))
+        sync(directory)
 
 
 def is_temporary(name: str) -> bool:

@@ -110,9 +110,9 @@ class Draft:
         clause, phrase = self._open_to("p")
         full = phrase is None or len(phrase.places) == _MOST_PLACES
         if not full and not isinstance(clause.front, tree.Adjunct):
-            place = self.grammar.place(_members(clause))
-            if self.spend(len(english.adjunct(place))):
-                phrase.places.append(place)
+            adjunct = self.grammar.place(_members(clause))
+            if self.spend(len(english.adjunct(adjunct))):
+                phrase.places.append(adjunct)
 
     def _open_to(self, adjunct: str) -> Tuple[tree.Clause, Optional[tree.VerbPhrase]]:
         """Return a clause and its verb phrase that can take this adjunct (m, c or p), or None."""
@@ -137,10 +137,10 @@ class Draft:
             if not phrase.frequency and not phrase.time and self.spend(1):
                 clause.front = self._point_in_time(phrase)
         else:
-            place = self.grammar.place(_members(clause))
+            adjunct = self.grammar.place(_members(clause))
             free = "p" in phrase.verb.adjuncts and not phrase.places
-            if free and self.spend(len(english.adjunct(place))):
-                clause.front = place
+            if free and self.spend(len(english.adjunct(adjunct))):
+                clause.front = adjunct
 
     def follower(self) -> None:
         """Close a main clause with a subordinate one."""

@@ -73,7 +73,8 @@ class VerbPhrase:
     def groups(self) -> List[Group]:
         """Return its groups in the order in which both languages say them."""
         companion = self.companion.group if self.companion else None
-        groups = [self.recipient, self.object, companion, *(place.group for place in self.places)]
+        places = [adjunct.group for adjunct in self.places]
+        groups = [self.recipient, self.object, companion, *places]
         return [group for group in groups if group]
 
     @property

@@ -68,7 +68,7 @@ def attention(
         named = {loaded.name: maps, **_with_segments(encoder, loaded.name, maps)}
         if input_vectors(encoder, length) is not None:
             named = {
-                name: {layer: one - one.mean(dim=-1, keepdim=True) for layer, one in of.items()}
+                name: {layer: x - x.mean(dim=-1, keepdim=True) for layer, x in of.items()}
                 for name, of in named.items()
             }
         drawn.update(named)
@@ -131,9 +131,9 @@ def _draw_scores(models: Mapping[str, Maps]) -> Any:
     """
     blocks: Dict[str, Dict[str, Tensor]] = {}
     for name, maps in models.items():
-        (_, first), *others = layers = sorted(maps.items())
+        (_, first), *further = layers = sorted(maps.items())
         blocks[name] = {f"layer {number + 1}": scores for number, scores in layers}
-        if others and all(scores.equal(first) for _, scores in others):
+        if further and all(scores.equal(first) for _, scores in further):
             blocks[name] = {"all layers": first}
     heights = [len(block) + 0.5 for block in blocks.values()]
     heads = max(len(scores) for block in blocks.values() for scores in block.values())

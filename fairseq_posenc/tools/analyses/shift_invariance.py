@@ -119,24 +119,24 @@ def _mean_similarities(
 
     Offsets that the encoding has no positions for have None, and are noted.
     """
-    known, rows = list(offsets), loaded.table_size
+    fitting, rows = list(offsets), loaded.table_size
     if rows is not None:
         inputs = loaded.inputs(sources)
         longest = max(inputs.num_tokens(index) for index in range(len(inputs)))
-        known = [offset for offset in offsets if offset + longest <= rows]
-        if len(known) < len(offsets):
+        fitting = [offset for offset in offsets if offset + longest <= rows]
+        if len(fitting) < len(offsets):
             notes.append(
                 f"{loaded.name} has a table of {rows} positions, and the longest sentence "
                 f"{longest} tokens: offsets above {rows - longest} lead beyond it."
             )
-    total = torch.zeros(len(known), len(known), dtype=torch.float64)
-    if known:
+    total = torch.zeros(len(fitting), len(fitting), dtype=torch.float64)
+    if fitting:
         for batch in loaded.batches(loaded.inputs(sources), max_tokens):
-            of_batch = similarities(loaded.encoder, batch["net_input"]["src_tokens"], known)
+            of_batch = similarities(loaded.encoder, batch["net_input"]["src_tokens"], fitting)
             total += of_batch.sum(dim=-1).cpu()
     means = (total / len(sources)).tolist()
     # the known offsets are the first ones, as offsets rise
-    unknown = [None] * (len(offsets) - len(known))
+    unknown = [None] * (len(offsets) - len(fitting))
     return [*([*row, *unknown] for row in means), *([None] * len(offsets) for _ in unknown)]
 
 
@@ -146,9 +146,9 @@ def _draw(matrices: Mapping[str, Matrix], offsets: Sequence[int]) -> Any:
     rows = math.ceil(len(matrices) / 5)
     columns = math.ceil(len(matrices) / rows)
     figure = new_figure(side * columns + 1.1, side * rows + 0.4)
-    known = [v for matrix in matrices.values() for row in matrix for v in row if v is not None]
+    defined = [v for matrix in matrices.values() for row in matrix for v in row if v is not None]
     # in steps of a tenth, so that rounding errors are not blown up to a whole scale
-    lowest = math.floor(10 * min([0.8, *known])) / 10
+    lowest = math.floor(10 * min([0.8, *defined])) / 10
     style: Dict[str, Any] = {"cmap": "viridis", "vmin": lowest, "vmax": 1.0}
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, (name, matrix) in zip(panels, matrices.items()):

@@ -114,14 +114,14 @@ def score_references(loaded: LoadedModel, subset: str, max_tokens: int) -> Score
     """
     sentences: Dict[int, Tuple[np.ndarray, np.ndarray]] = {}
     padding = loaded.task.target_dictionary.pad()
-    given = getattr(loaded.task, "target_token", None)
-    given = padding if given is None else given
+    language_token = getattr(loaded.task, "target_token", None)
+    language_token = padding if language_token is None else language_token
     for batch in loaded.batches(loaded.pairs(subset), max_tokens):
         output = loaded.model(**batch["net_input"])
         logs = loaded.model.get_normalized_probs(output, log_probs=True, sample=batch)
         scores = logs.gather(-1, batch["target"].unsqueeze(-1)).squeeze(-1)
         for index, target, line in zip(batch["id"].tolist(), batch["target"], scores):
-            real = target.ne(padding) & target.ne(given)
+            real = target.ne(padding) & target.ne(language_token)
             sentences[index] = target[real].cpu().numpy(), line[real].float().cpu().numpy()
     ordered = [sentences[index] for index in sorted(sentences)]
     tokens = np.concatenate([target for target, _ in ordered])
@@ -151,8 +151,8 @@ def _draw(
     rows, columns = names["frequency_ranks"], names["positions"]
     figure = new_figure(0.85 * len(columns) + 3.0, 0.6 * len(rows) + 1.5)
     axes = figure.add_subplot()
-    known = [value for row in shares for value in row if value is not None]
-    reach = max([0.1, *(abs(value - 0.5) for value in known)])
+    defined = [value for row in shares for value in row if value is not None]
+    reach = max([0.1, *(abs(value - 0.5) for value in defined)])
     style: Dict[str, Any] = {"cmap": "RdBu", "vmin": 0.5 - reach, "vmax": 0.5 + reach}
     image = draw_matrix(axes, shares, rows, columns, counts, "{:.2f}", **style)
     axes.axvline(len(columns) - 1.5, color="white", linewidth=3)

@@ -50,11 +50,11 @@ def repeat(read: Callable[[], Stream], times: float, key: str) -> Stream:
         times: how often; of a fraction, each document has that chance to be read once more.
         key: decides which documents these are, in the same way on every machine.
     """
-    whole = math.floor(times)
-    for _ in range(whole):
+    full_times = math.floor(times)
+    for _ in range(full_times):
         yield from read()
-    if times > whole:
-        yield from choose(read(), lambda number: _chance(f"{key} {number}") < times - whole)
+    if times > full_times:
+        yield from choose(read(), lambda number: _chance(f"{key} {number}") < times - full_times)
 
 
 def _chance(key: str) -> float:

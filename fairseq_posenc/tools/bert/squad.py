@@ -73,10 +73,10 @@ def prepare(
     model = subwords.load(subwords_folder)
     types = len(subwords.load_dictionary(subwords_folder))
     for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, _same_types)):
-        ours, theirs = os.path.join(destination, name), os.path.join(subwords_folder, name)
-        if os.path.exists(ours) and not are_same(ours, theirs):
+        copied, original = os.path.join(destination, name), os.path.join(subwords_folder, name)
+        if os.path.exists(copied) and not are_same(copied, original):
             raise UsageError(
-                f"{destination} was prepared with other subwords: {ours} and {theirs} differ; "
+                f"{destination} was prepared with other subwords: {copied} and {original} differ; "
                 "choose another --output, or remove that folder"
             )
     copy_subwords(model, destination)
@@ -148,13 +148,13 @@ def reachable(
     return float(100 * np.mean(reached))
 
 
-def _same_bytes(file: str, other: str) -> bool:
-    return filecmp.cmp(file, other, shallow=False)
+def _same_bytes(first: str, second: str) -> bool:
+    return filecmp.cmp(first, second, shallow=False)
 
 
-def _same_types(file: str, other: str) -> bool:
+def _same_types(first: str, second: str) -> bool:
     """Return whether two dictionaries have the same types, whatever their counts."""
-    return read_dictionary(file).symbols == read_dictionary(other).symbols
+    return read_dictionary(first).symbols == read_dictionary(second).symbols
 
 
 def _encode_all(texts: List[str], folder: str, workers: int, title: str) -> Iterator[Encoded]:

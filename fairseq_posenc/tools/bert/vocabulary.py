@@ -89,7 +89,7 @@ def _wordpiece_alphabet(
     for blank in [character for character in counts if character.isspace()]:
         del counts[blank]
     frequent = sorted(counts, key=lambda character: (-counts[character], character))
-    kept = sorted(frequent[:WORDPIECE_CHARACTERS])
+    alphabet = sorted(frequent[:WORDPIECE_CHARACTERS])
     inside = {
         second
         for first, second in neighbours
@@ -97,7 +97,7 @@ def _wordpiece_alphabet(
         and second in counts
         and len(splitter.pre_tokenize_str(first + second)) == 1
     }
-    return kept + ["##" + character for character in kept if character in inside], kept
+    return alphabet + ["##" + character for character in alphabet if character in inside], alphabet
 
 
 def learn_sentencepiece(
@@ -151,8 +151,8 @@ def _known(lines: Iterable[str]) -> Iterator[str]:
     Raises:
         UsageError: there are none; SentencePiece's trainer would take the process down.
     """
-    known = (line.replace(UNKNOWN, " ") for line in lines)
-    words = (line for line in known if any(map(str.isalnum, line)))
+    texts = (line.replace(UNKNOWN, " ") for line in lines)
+    words = (line for line in texts if any(map(str.isalnum, line)))
     first = next(words, None)
     if first is None:
         raise UsageError("there are no words in the text to learn a vocabulary from")

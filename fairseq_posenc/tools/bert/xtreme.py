@@ -114,10 +114,10 @@ def find_questions(folder: str, official: bool = False) -> Tuple[List[TestFile],
             missing.append(f"{title}: {count} of {total} languages, without {', '.join(absent)}")
         # a folder of that name in which nothing is found has another layout
         for file in () if count else benchmark.files:
-            place = os.path.join(folder, file.split("/")[0])
-            if os.path.isdir(place):
+            subfolder = os.path.join(folder, file.split("/")[0])
+            if os.path.isdir(subfolder):
                 raise UsageError(
-                    f"{place} holds no file of {title} where it should be, as "
+                    f"{subfolder} holds no file of {title} where it should be, as "
                     + " or ".join(benchmark.files)
                 )
     if not test_files:

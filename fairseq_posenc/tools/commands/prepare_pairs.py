@@ -109,8 +109,8 @@ def _command(among, name, run, text, corpus=False, **about_corpus):
     made = among.add_parser(name, help=text, description=text)
     made.set_defaults(run=run)
     if corpus:
-        known = f"{', '.join(CORPORA)}, or reversed"
-        made.add_argument("corpus", metavar="CORPUS", help=known, **about_corpus)
+        names = f"{', '.join(CORPORA)}, or reversed"
+        made.add_argument("corpus", metavar="CORPUS", help=names, **about_corpus)
     return made.add_argument, partial(add_output, made, "--output", required=True)
 
 

@@ -33,5 +33,5 @@ def main() -> None:
     from fairseq_posenc.tools.translation.segmentation import moses
     from fairseq_posenc.tools.translation.tokens import tokenise_file
 
-    how = moses(arguments.language, arguments.normalise_punctuation)
-    tokenise_file(arguments.input, arguments.output, how, arguments.workers, arguments.moses)
+    settings = moses(arguments.language, arguments.normalise_punctuation)
+    tokenise_file(arguments.input, arguments.output, settings, arguments.workers, arguments.moses)

@@ -42,10 +42,10 @@ from fairseq_posenc.tools.writing import replacing
 
 def _edges(text: str) -> List[Union[int, str]]:
     """Parse ``10,20,30``, ``40,auto`` or ``auto``."""
-    *given, last = comma_separated(text)
+    *edges, last = comma_separated(text)
     if last != "auto":
         return [*whole_numbers(text)]
-    return [*(whole_numbers(",".join(given)) if given else ()), last]
+    return [*(whole_numbers(",".join(edges)) if edges else ()), last]
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:

@@ -71,7 +71,7 @@ class GenerationOptions(NamedTuple):
             UsageError: they were.
         """
         forced = tags + (self.value("decoder_langtok") == "True")
-        for name, what in _REFUSED.items():
+        for name, reason in _REFUSED.items():
             value = self.value(name)
             if name == "prefix_size" and value in map(str, range(forced + 1)):
                 continue
@@ -79,7 +79,7 @@ class GenerationOptions(NamedTuple):
                 option = f"--{name.replace('_', '-')}"
                 value = "" if value in ("", "True") else f" {value}"
                 raise UsageError(
-                    f"{path} was made with {option}{value}: {what}; run fairseq-generate without "
+                    f"{path} was made with {option}{value}: {reason}; run fairseq-generate without "
                     "it to translate"
                 )
 
@@ -156,6 +156,6 @@ def shared_beginning(hypotheses: Sequence[str], references: Sequence[str]) -> in
     return min(_common(*pair) for pair in pairs if all(pair))
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    differs = (n for n, (a, b) in enumerate(zip(one, other)) if a != b)
-    return next(differs, min(len(one), len(other)))
+def _common(words: Sequence[str], more_words: Sequence[str]) -> int:
+    differs = (n for n, (a, b) in enumerate(zip(words, more_words)) if a != b)
+    return next(differs, min(len(words), len(more_words)))

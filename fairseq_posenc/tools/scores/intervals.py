@@ -83,15 +83,15 @@ def t_interval(values: Sequence[float], extra_variance: float = 0.0) -> Tuple[fl
 
 
 def welch_interval(
-    values: Sequence[float], others: Sequence[float], extra_variance: float = 0.0
+    values: Sequence[float], base_values: Sequence[float], extra_variance: float = 0.0
 ) -> Tuple[float, float]:
     """Return the 95 % interval of the difference of two means over different seeds (Welch 1947).
 
     Degrees of freedom are Satterthwaite's. A single value has no standard deviation of its own and
     takes that of the other side; of two single values: (-inf, inf).
     """
-    sides = [side for side in (values, others) if len(side) > 1]
-    counts, means = [len(values), len(others)], [*map(statistics.mean, (values, others))]
+    sides = [side for side in (values, base_values) if len(side) > 1]
+    counts, means = [len(values), len(base_values)], [*map(statistics.mean, (values, base_values))]
     if len(sides) == 1:
         seeds = [(statistics.variance(sides[0]) * sum(1 / n for n in counts), max(counts) - 1)]
     else:

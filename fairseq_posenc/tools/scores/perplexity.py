@@ -214,11 +214,12 @@ def mean(seeds: Sequence[np.ndarray], piece: int) -> Mean:
 
 def by_position(predicted: Sequence[Predicted], width: int) -> List[Tuple[int, float]]:
     """Return first position and mean bits of each ``width`` positions, over seeds."""
-    bits, bins = np.mean([one.bits for one in predicted], axis=0), predicted[0].positions // width
+    bits = np.mean([of_seed.bits for of_seed in predicted], axis=0)
+    bins = predicted[0].positions // width
     counts = np.bincount(bins)
     sums = np.bincount(bins, weights=bits)
-    known = map(int, np.flatnonzero(counts))
-    return [(number * width, float(sums[number] / counts[number])) for number in known]
+    filled_bins = map(int, np.flatnonzero(counts))
+    return [(number * width, float(sums[number] / counts[number])) for number in filled_bins]
 
 
 def signature(length: int, stride: Optional[int], subset: str, tokens: int) -> str:

@@ -226,8 +226,8 @@ class Score:
         """Return the result as if it were not known how long the sentences of training were."""
         bins = [replace(part, within=None) for part in self.bins]
         by_length = self.by_length and replace(self.by_length, bins=bins)
-        whole = replace(self.all, within=None)
-        return replace(self, all=whole, by_length=by_length, longest_trained=None)
+        corpus = replace(self.all, within=None)
+        return replace(self, all=corpus, by_length=by_length, longest_trained=None)
 
     def check_sentences(self, name: str, metric: str) -> None:
         """Raise :class:`UsageError` unless statistics of the sentences are there, and whole."""

@@ -116,8 +116,8 @@ def round_trip_score(round_trip: RoundTrip, scorer: Scorer) -> RoundTripScore:
 def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, int]:
     """Return how often each character of lines is not in the lines after; most frequent first."""
     lost: Counter = Counter()
-    for line, other in zip(before, after):
-        lost.update(Counter(line) - Counter(other))
+    for line, restored in zip(before, after):
+        lost.update(Counter(line) - Counter(restored))
     return dict(lost.most_common())
 
 

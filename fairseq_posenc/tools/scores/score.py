@@ -156,10 +156,10 @@ def versions() -> Dict[str, str]:
 
 def render(score: Score) -> str:
     """Return a score as a table to read, with details and signatures."""
-    by_length, whole, metrics = score.by_length, score.all, list(score.signatures)
+    by_length, corpus, metrics = score.by_length, score.all, list(score.signatures)
     titles = ["", "sentences", "sacreBLEU [95 %]", *(metric_of(name).title for name in metrics[1:])]
     rows = [[*titles, "no penalty", "length ratio", "within trained length"]]
-    parts = [("all", whole), *((part.name, part) for part in score.bins)]
+    parts = [("all", corpus), *((part.name, part) for part in score.bins)]
     for label, part in parts:
         values = [part.metrics[name] for name in (*metrics, "bleu_without_penalty")]
         cells = ["-" if value is None else f"{value:.2f}" for value in values]
@@ -172,7 +172,7 @@ def render(score: Score) -> str:
     if score.ceiling:
         values = [score.ceiling.figures.get(name) for name in metrics]
         cells = ["-" if value is None else f"{value:.2f}" for value in values]
-        rows.insert(2, ["ceiling", str(whole.sentences), *cells, "-", "-", "-"])
+        rows.insert(2, ["ceiling", str(corpus.sentences), *cells, "-", "-", "-"])
     widths = [max(map(len, column)) for column in zip(*rows)]
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:

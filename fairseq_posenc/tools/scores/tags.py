@@ -37,19 +37,19 @@ def without_tags(lines: Optional[Sequence[str]], is_source: bool = False) -> Unt
     where it is unknown, or the sources are few or all the same.
     """
     words = [line.split() for line in lines or ()]
-    told = [line for line in words if line]
+    filled = [line for line in words if line]
     first = last = 0
-    while told and first < _MOST and all(_is_tag(line, first) for line in told):
+    while filled and first < _MOST and all(_is_tag(line, first) for line in filled):
         first += 1
-    while told and last < _MOST and all(_is_tag(line, -1 - last) for line in told):
+    while filled and last < _MOST and all(_is_tag(line, -1 - last) for line in filled):
         last += 1
-    if is_source and not first and len(told) > _FEW and len({line[0] for line in told}) == 1:
-        first = int(told[0][0] not in _UNKNOWN and len({*map(tuple, told)}) > 1)
+    if is_source and not first and len(filled) > _FEW and len({line[0] for line in filled}) == 1:
+        first = int(filled[0][0] not in _UNKNOWN and len({*map(tuple, filled)}) > 1)
     if not first + last:
         return Untagged(list(lines or ()), 0, 0, [])
-    tags = {line[n] for line in told for n in (*range(first), *range(-last, 0))}
-    kept = [" ".join(line[first : len(line) - last]) for line in words]
-    return Untagged(kept, first, last, sorted(tags))
+    tags = {line[n] for line in filled for n in (*range(first), *range(-last, 0))}
+    untagged = [" ".join(line[first : len(line) - last]) for line in words]
+    return Untagged(untagged, first, last, sorted(tags))
 
 
 def cut_tags(line: str, first: int, last: int) -> str:
@@ -63,6 +63,6 @@ def cut_tags(line: str, first: int, last: int) -> str:
     return line if right - left == len(words) else " ".join(words[left:right])
 
 
-def _is_tag(line: Sequence[str], place: int) -> bool:
-    at = place if place >= 0 else len(line) + place
+def _is_tag(line: Sequence[str], index: int) -> bool:
+    at = index if index >= 0 else len(line) + index
     return 0 <= at < len(line) and bool(_TAG.fullmatch(line[at].lstrip(_PIECE)))

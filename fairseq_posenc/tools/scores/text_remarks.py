@@ -55,9 +55,9 @@ def text_remarks(texts: TestSet) -> List[str]:
         if any(line != line.upper() for line in lines)
     }
     if len(set(capitals.values())) == 2:
-        cased, other = sorted(capitals, key=capitals.__getitem__, reverse=True)
+        cased, uncased = sorted(capitals, key=capitals.__getitem__, reverse=True)
         remarks.append(
-            f"the {cased} have capitals, and the {other} none: sacrebleu_lowercase compares "
+            f"the {cased} have capitals, and the {uncased} none: sacrebleu_lowercase compares "
             "without case"
         )
     for form in ("NFC", "NFD"):

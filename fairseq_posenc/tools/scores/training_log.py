@@ -252,11 +252,11 @@ def curves_rows(curves: Curves) -> Tuple[List[List[str]], List[str]]:
 
 
 def _mean(values: Sequence[Optional[float]]) -> str:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    defined = [value for value in values if value is not None]
+    if len(defined) < len(values):
         return "-"
-    if not all(map(math.isfinite, known)):
+    if not all(map(math.isfinite, defined)):
         return "diverged"
-    low, high = t_interval(known)
-    text = f"{statistics.mean(known):.3f}"
-    return text if len(known) == 1 else f"{text} ± {(high - low) / 2:.3f}"
+    low, high = t_interval(defined)
+    text = f"{statistics.mean(defined):.3f}"
+    return text if len(defined) == 1 else f"{text} ± {(high - low) / 2:.3f}"

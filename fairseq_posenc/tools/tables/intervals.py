@@ -51,26 +51,26 @@ class Sampled(NamedTuple):
         """Return the mean with its interval, see :mod:`fairseq_posenc.tools.scores.intervals`."""
         return _estimate(self.values, self.drawn)
 
-    def less(self, other: "Sampled") -> Estimate:
+    def less(self, base: "Sampled") -> Estimate:
         """Return by how much this run is above the other: of pairs of equal seeds, or Welch's."""
-        if not (self.values and other.values):
+        if not (self.values and base.values):
             return Estimate(None)
-        drawn = self.drawn - other.drawn
-        pairs = paired_seeds(self.seeds, other.seeds)
-        if len(self.values) == len(other.values) == 1:
+        drawn = self.drawn - base.drawn
+        pairs = paired_seeds(self.seeds, base.seeds)
+        if len(self.values) == len(base.values) == 1:
             pairs = [(0, 0)]
-        if len(pairs) == len(self.values) == len(other.values):
-            return _estimate([self.values[at] - other.values[to] for at, to in pairs], drawn)
-        bounds = welch_interval(self.values, other.values, np.nanvar(drawn, ddof=1))
-        return Estimate(statistics.mean(self.values) - statistics.mean(other.values), *bounds)
+        if len(pairs) == len(self.values) == len(base.values):
+            return _estimate([self.values[at] - base.values[to] for at, to in pairs], drawn)
+        bounds = welch_interval(self.values, base.values, np.nanvar(drawn, ddof=1))
+        return Estimate(statistics.mean(self.values) - statistics.mean(base.values), *bounds)
 
 
 def paired_seeds(first: Sequence[str], second: Sequence[str]) -> List[Tuple[int, int]]:
     """Return the places of equal seeds in both; seeds that are not noted are paired in order."""
     places: Dict[str, List[int]] = {}
-    for place, seed in enumerate(second):
-        places.setdefault(seed, []).append(place)
-    return [(place, places[seed].pop(0)) for place, seed in enumerate(first) if places.get(seed)]
+    for index, seed in enumerate(second):
+        places.setdefault(seed, []).append(index)
+    return [(index, places[seed].pop(0)) for index, seed in enumerate(first) if places.get(seed)]
 
 
 def _estimate(values: Sequence[float], drawn: np.ndarray) -> Estimate:

@@ -17,7 +17,7 @@ def latex(table: Table, best: Sequence[Optional[str]]) -> str:
     head = [f"{escaped(name)} ($n={n}$)" for name, n in zip(table.columns, table.sentences)]
     lines = [["", *head]]
     for name, row in table.rows.items():
-        cells = [_cell(one, name == winner) for one, winner in zip(row, best)]
+        cells = [_cell(estimate, name == winner) for estimate, winner in zip(row, best)]
         lines.append([escaped(name), *cells])
     return tabular(lines, [table.title, *table.notes])
 
@@ -56,10 +56,10 @@ def best_rows(table: Table) -> List[Optional[str]]:
     best: List[Optional[str]] = []
     for at, sign in enumerate(table.signs):
         means = {name: row[at].mean for name, row in table.rows.items()}
-        known = {name: sign * mean for name, mean in means.items() if mean is not None}
-        order = sorted(known, key=known.__getitem__, reverse=True)[:2]
+        signed_means = {name: sign * mean for name, mean in means.items() if mean is not None}
+        order = sorted(signed_means, key=signed_means.__getitem__, reverse=True)[:2]
         cells = [table.sampled[name][at] for name in order]
-        several = len(cells) == 2 and all(len(one.values) > 1 for one in cells)
+        several = len(cells) == 2 and all(len(sampled.values) > 1 for sampled in cells)
         is_clear = bool(sign) and several and cells[0].less(cells[1]).is_clear()
         best.append(order[0] if is_clear else None)
     return best
@@ -71,8 +71,8 @@ def escaped(text: str) -> str:
     return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text)  # a minus, not a hyphen
 
 
-def _cell(one: Estimate, is_best: bool) -> str:
-    if one.mean is None:
+def _cell(estimate: Estimate, is_best: bool) -> str:
+    if estimate.mean is None:
         return "--"
-    mean = rf"\mathbf{{{one.mean:.2f}}}" if is_best else f"{one.mean:.2f}"
-    return rf"${mean}$ {{\footnotesize $[{one.low:.2f}, {one.high:.2f}]$}}"
+    mean = rf"\mathbf{{{estimate.mean:.2f}}}" if is_best else f"{estimate.mean:.2f}"
+    return rf"${mean}$ {{\footnotesize $[{estimate.low:.2f}, {estimate.high:.2f}]$}}"

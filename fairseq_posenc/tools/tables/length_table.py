@@ -55,7 +55,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
             for name, seeds in runs.items()
         }
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
-    unlike = precision_words({name: [one.precision for one in runs[name]] for name in runs})
+    unlike = precision_words({name: [score.precision for score in runs[name]] for name in runs})
     unlike += _unlike_epochs(runs)
     # what has learned nothing is said before it is compared
     table.words = unlike + _failures(runs) + differences_in_words(table, several, of_lengths.unit)
@@ -69,14 +69,15 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
         return [Sampled(own, [], np.empty(0)) for own in seeds]
     stored = base_metric(metric)
     rows = [
-        [np.array(one.texts.statistics[stored])[members] for one in run] for run in runs.values()
+        [np.array(score.texts.statistics[stored])[members] for score in run]
+        for run in runs.values()
     ]
     if why_undefined(metric, rows[0][0]):
         return [Sampled(own, [], np.empty(0)) for own in seeds]
-    figures = [drawn_score(metric, one) for run in rows for one in run]
+    figures = [drawn_score(metric, statistics) for run in rows for statistics in run]
     drawn = iter(bootstrap(figures, len(members)))
     means = [np.mean([next(drawn) for _ in run], axis=0) for run in rows]
-    values = [[corpus_score(metric, one.sum(axis=0)) for one in run] for run in rows]
+    values = [[corpus_score(metric, statistics.sum(axis=0)) for statistics in run] for run in rows]
     return [Sampled(*one) for one in zip(seeds, values, means)]
 
 
@@ -198,14 +199,14 @@ def _notes(runs: Runs, metric: str) -> List[str]:
         if lengths
     ]
     scores = [training for seeds in runs.values() for training in seeds]
-    known = [training.ceiling for training in scores if training.ceiling]
-    ceilings = {ceiling.figures[metric] for ceiling in known if metric in ceiling.figures}
+    trip_scores = [training.ceiling for training in scores if training.ceiling]
+    ceilings = {ceiling.figures[metric] for ceiling in trip_scores if metric in ceiling.figures}
     if ceilings:
         notes.append(
             "Ceiling, which the references get that go through the preparation of the training "
             f"text and back: {' and '.join(f'{value:.2f}' for value in sorted(ceilings))}."
         )
-        lower = {c.with_unknown for c in known if c.with_unknown is not None}
+        lower = {c.with_unknown for c in trip_scores if c.with_unknown is not None}
         if metric == "sacrebleu" and lower and min(lower) < min(ceilings) - 0.005:
             notes[-1] += (
                 f" It is {' and '.join(f'{value:.2f}' for value in sorted(lower))} with <unk> for "

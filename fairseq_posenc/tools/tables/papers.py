@@ -101,12 +101,12 @@ class PaperRow(NamedTuple):
     def has(self, setting: Optional[str], options: str) -> bool:
         """Return whether a setting and an encoding with its options belong here."""
         encoding, values = parse_options(options)
-        ways = (parse_options(way) for way in self.options)
+        parsed = (parse_options(row_options) for row_options in self.options)
         return self.setting in (None, setting) and any(
             encoding == name
             and values.keys() == wanted.keys()
             and all(fnmatchcase(values[flag], value) for flag, value in wanted.items())
-            for name, wanted in ways
+            for name, wanted in parsed
         )
 
 

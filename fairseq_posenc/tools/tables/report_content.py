@@ -131,10 +131,10 @@ def _of_translations(
     beside: Optional[str],
     logs: List[str],
 ) -> ReportContent:
-    metric, *others = metrics
+    metric, *further_metrics = metrics
     sign = _direction(metric, lower_is_better)
     table = _by_length(runs, metric, sign)
-    further = [_by_length(runs, name, _direction(name, False)) for name in others]
+    further = [_by_length(runs, name, _direction(name, False)) for name in further_metrics]
     table.words = table.words + _words_of_further(table, further)
     means = {name: row[0].mean for name, row in table.rows.items()}
     second = beside or best_of_others(means, sign)
@@ -164,9 +164,9 @@ def _by_length(runs: Runs, metric: str, sign: int) -> Table:
 def _words_of_further(table: Table, further: Sequence[Table]) -> List[str]:
     """Return what the tables of further metrics say in words, each after its metric."""
     return [
-        f"{metric_of(one.metric).title}, {line}"
-        for one in further
-        for line in one.words
+        f"{metric_of(further_table.metric).title}, {line}"
+        for further_table in further
+        for line in further_table.words
         if line not in table.words
     ]
 

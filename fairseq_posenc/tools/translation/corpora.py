@@ -202,9 +202,9 @@ def named(name: str) -> Corpus:
     if name in CORPORA:
         return CORPORA[name]
     year, source, target = name.split("_") if name.count("_") == 2 else (name, "", "")
-    other = f"{year}_{target}_{source}"
-    if other not in CORPORA:
+    reverse = f"{year}_{target}_{source}"
+    if reverse not in CORPORA:
         raise UsageError(
             f"no corpus is called {name!r}; there are {', '.join(CORPORA)}, and their reverses"
         )
-    return CORPORA[other]._replace(source=source, target=target)
+    return CORPORA[reverse]._replace(source=source, target=target)

@@ -75,8 +75,8 @@ def _run(script: str, options: List[str], lines: List[str]) -> List[str]:
         env=variables,
     )
     if process.returncode:
-        told = process.stderr.decode("utf-8", "replace").split("\n")
-        why = next(filter(None, reversed(told)), f"status {process.returncode}")
+        error_lines = process.stderr.decode("utf-8", "replace").split("\n")
+        why = next(filter(None, reversed(error_lines)), f"status {process.returncode}")
         raise UsageError(f"{script} failed: {why}")
     try:
         output_lines = process.stdout.decode("utf-8").split("\n")

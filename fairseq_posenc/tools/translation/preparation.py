@@ -181,10 +181,10 @@ class _Preparation:
         tokenizers = None
         if not self.has_sentencepieces:
             path = os.path.join(self.options.subwords or "", TOKENIZER)
-            known = self.options.subwords and os.path.exists(path)
+            has_settings = self.options.subwords and os.path.exists(path)
             tokenizers = [
                 read_moses(path, language)
-                if known
+                if has_settings
                 else moses(language, self.options.normalise_punctuation)
                 for language in self.languages
             ]
@@ -225,14 +225,14 @@ class _Preparation:
             cleaning = Cleaning(1, self.options.max_length, self.options.ratio)
             pairs = clean_pairs(pairs, cleaning, dropped)
         with writing(self.prefix(split, "cut"), self.languages) as write:
-            kept = write(pairs)
-            if kept < SMALLEST_BATCH and split != "test":
+            count = write(pairs)
+            if count < SMALLEST_BATCH and split != "test":
                 raise UsageError(
-                    f"{cleaning_summary(split, kept, dropped, self.options)}; fairseq-train takes "
+                    f"{cleaning_summary(split, count, dropped, self.options)}; fairseq-train takes "
                     f"{SMALLEST_BATCH} pairs at least"
                 )
         if dropped:
-            self.say(cleaning_summary(split, kept, dropped, self.options))
+            self.say(cleaning_summary(split, count, dropped, self.options))
 
     def binarise(self, last: str) -> None:
         """Write the binarised folder, the file ``last`` behind all others."""

@@ -49,7 +49,7 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int =
     train = _wanted(corpus, ready, ["train"], form)
     counts = {}
     for name, identifier in test_sets(corpus).items():
-        same = [test for test, other in corpus.tests.items() if other == identifier]
+        same = [test for test, text in corpus.tests.items() if text == identifier]
         prefix = _wanted(corpus, ready, [name, *same], form)
         pairs = read_test_set(identifier, languages, raw)
         counts[name] = write_pairs(

@@ -60,13 +60,13 @@ def keep(
     BytePairEncoder(codes)
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}; run fairseq-preprocess first")
-    how = (moses_of_tests(corpus) if corpus else moses("", normalise_punctuation))._asdict()
+    settings = (moses_of_tests(corpus) if corpus else moses("", normalise_punctuation))._asdict()
     if corpus and (trained := moses_of_training(corpus)) != moses_of_tests(corpus):
-        how[TRAINING] = trained._asdict()
-    for part in (how, how.get(TRAINING, how)):
+        settings[TRAINING] = trained._asdict()
+    for part in (settings, settings.get(TRAINING, settings)):
         part.pop("language", None)
     lines = read_lines(codes)
     with replacing(os.path.join(folder, CODES)) as stream:
         stream.writelines(f"{line}\n" for line in lines)
     with replacing(os.path.join(folder, TOKENIZER)) as stream:
-        stream.write(json.dumps(how, indent=2) + "\n")
+        stream.write(json.dumps(settings, indent=2) + "\n")

@@ -145,19 +145,19 @@ def _write_training_text(
             write_valid = opened.enter_context(writing(prefix, languages))
         total = 0
         for name, pairs in parts:
-            kept, held_out = 0, 0
+            written, held_out = 0, 0
             dropped: Counter = Counter()
             with tqdm(desc=name, unit=" pairs", disable=None) as progress:
                 for clean, reasons in in_order(work, chunked(pairs), workers):
                     train, valid = _hold_out(clean, corpus.hold_out, total)
-                    kept += write(train)
+                    written += write(train)
                     if corpus.hold_out:
                         held_out += write_valid(valid)
                     dropped.update(reasons)
                     total += len(clean)
                     progress.update(len(clean) + sum(reasons.values()))
-            read = kept + held_out + sum(dropped.values())
-            part = {"name": name, "read": read, "kept": kept, "held_out": held_out}
+            read = written + held_out + sum(dropped.values())
+            part = {"name": name, "read": read, "kept": written, "held_out": held_out}
             counts.append({**part, "dropped": dict(dropped)})
         if not any(part["kept"] for part in counts):
             raise UsageError("no training pair is left after cleaning")
