@@ -155,17 +155,17 @@ def _of_type(python_type: Any, value: Any, path: str) -> Any:
         return {name: member(arguments[1], name) for name in value}
     if not is_record:
         return value
-    types, members = get_type_hints(python_type), {}
+    hints, members = get_type_hints(python_type), {}
     for field in fields(python_type):
         name, names = field.name, field.metadata.get(NAMES)
         is_required = field.default is MISSING and field.default_factory is MISSING
         if names:
-            figure_type = get_args(types[name])[1]
+            figure_type = get_args(hints[name])[1]
             members[name] = {key: member(figure_type, key) for key in names if key in value}
         elif is_required and name not in value:
             raise ValueError(f"{path}.{name} is missing" if path else f"{name} is missing")
         elif is_required or value.get(name) is not None:
-            members[name] = member(types[name], name)
+            members[name] = member(hints[name], name)
     return python_type(**members)
 
 

@@ -86,12 +86,12 @@ def check_split(folder: str, split: str) -> None:
         check_indexed(index[: -len(".idx")])
 
 
-def check_indexed(path: str, types: Optional[int] = None) -> Optional[Index]:
+def check_indexed(path: str, entries: Optional[int] = None) -> Optional[Index]:
     """Check that ``path.idx`` and ``path.bin``, if they are there, are whole and fit together.
 
     Args:
         path: without the endings. Data in fairseq's Huffman format are left alone.
-        types: of the dictionary; if given, all tokens are looked at.
+        entries: of the dictionary; if given, all tokens are looked at.
 
     Returns:
         What the index says; None if a file is missing, or of Huffman's format.
@@ -117,10 +117,12 @@ def check_indexed(path: str, types: Optional[int] = None) -> Optional[Index]:
             f"{data} has {os.path.getsize(data)} bytes, and by its index {expected}; binarise the "
             "text again"
         )
-    if types is not None and expected:
+    if entries is not None and expected:
         tokens = np.memmap(data, index.dtype, "r")
-        if tokens.min() < 0 or tokens.max() >= types:
-            raise UsageError(f"{data} has tokens that are not among the dictionary's {types} types")
+        if tokens.min() < 0 or tokens.max() >= entries:
+            raise UsageError(
+                f"{data} has tokens that are not among the dictionary's {entries} types"
+            )
     return index
 
 

@@ -146,13 +146,13 @@ class QuestionFolder(Questions):
             self.questions = [self._question(*fields) for fields in values["questions"]]
             if any(bool(question.answers) != self.answered for question in self.questions):
                 raise ValueError("some questions have no answers")
-            types = len(subwords.load_dictionary(folder))
+            entries = len(subwords.load_dictionary(folder))
             self._parts = {}
             for part in PARTS:
                 file = os.path.join(folder, f"{split}.{part}")
                 if not indexed_dataset.MMapIndexedDataset.exists(file):
                     raise ValueError(f"{split}.{part} is missing")
-                check_indexed(file, types=None if part == "offsets" else types)
+                check_indexed(file, entries=None if part == "offsets" else entries)
                 self._parts[part] = indexed_dataset.MMapIndexedDataset(file)
             self._check_parts()
         except (TypeError, ValueError) as error:

@@ -87,7 +87,7 @@ def inputs(folder: str, split: str) -> List[Any]:
     """
     paths = [os.path.join(part, split) for part in input_folders(folder)]
     for path in paths:
-        check_indexed(path, types=len(subwords.load_dictionary(os.path.dirname(path))))
+        check_indexed(path, entries=len(subwords.load_dictionary(os.path.dirname(path))))
     datasets = [indexed_dataset.make_dataset(path, "mmap") for path in paths if _exists(path)]
     return datasets if len(datasets) == len(paths) else []
 

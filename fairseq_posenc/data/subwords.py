@@ -69,11 +69,11 @@ class Subwords(ABC):
         that stands for a part of a character (½ is 1, ⁄ and 2) or for the mere beginning of a word
         gets that character or that word's first one.
         """
-        pieces, spans = self._encode_with_raw_offsets(text)
-        return pieces, _tidy(text, spans)
+        subwords, spans = self._encode_with_raw_offsets(text)
+        return subwords, _tidy(text, spans)
 
     @abstractmethod
-    def decode(self, pieces: List[str]) -> str:
+    def decode(self, subwords: List[str]) -> str:
         """Return the text of pieces; it differs from the original by normalisation only."""
 
     @abstractmethod
@@ -113,8 +113,8 @@ class WordPiece(Subwords):
         encoding = self._model.encode(text, add_special_tokens=False)
         return encoding.tokens, encoding.offsets
 
-    def decode(self, pieces: List[str]) -> str:  # noqa: D102
-        return " ".join(pieces).replace(" ##", "")
+    def decode(self, subwords: List[str]) -> str:  # noqa: D102
+        return " ".join(subwords).replace(" ##", "")
 
     def begins_word(self, piece: str) -> bool:  # noqa: D102
         return not piece.startswith("##")
@@ -134,10 +134,10 @@ class SentencePiece(Subwords):
         self._model = library("sentencepiece").SentencePieceProcessor(model_file=file)
         # before 0.2.2 offsets came another way, which 0.2.3 no longer knows
         self._maps = "return_type" in inspect.signature(self._model.encode).parameters
-        pieces = [self._model.id_to_piece(index) for index in range(len(self._model))]
+        subwords = [self._model.id_to_piece(index) for index in range(len(self._model))]
         # of the special tokens, text yields the unknown one only, whatever its name in the model
-        pieces[self._model.unk_id()] = UNKNOWN
-        self._names = [UNKNOWN if piece in SPECIALS else piece for piece in pieces]
+        subwords[self._model.unk_id()] = UNKNOWN
+        self._names = [UNKNOWN if piece in SPECIALS else piece for piece in subwords]
 
     def encode(self, text: str, after_special: bool = False) -> List[str]:  # noqa: D102
         if after_special or UNKNOWN in text:
@@ -167,17 +167,17 @@ class SentencePiece(Subwords):
         self, text: str, after_special: bool = False
     ) -> Tuple[List[str], List[Span]]:
         first, *following = text.split(UNKNOWN)
-        pieces, spans = self._encode(first, after_special)
+        subwords, spans = self._encode(first, after_special)
         end = len(first)
         for part in following:
             start, end = end + len(UNKNOWN), end + len(UNKNOWN) + len(part)
             names, offsets = self._encode(part, after_special=True)
-            pieces += [UNKNOWN, *names]
+            subwords += [UNKNOWN, *names]
             spans += [(start - len(UNKNOWN), start), *((start + a, start + b) for a, b in offsets)]
-        return pieces, spans
+        return subwords, spans
 
-    def decode(self, pieces: List[str]) -> str:  # noqa: D102
-        marked = ("▁" + piece if piece == UNKNOWN else piece for piece in pieces)
+    def decode(self, subwords: List[str]) -> str:  # noqa: D102
+        marked = ("▁" + piece if piece == UNKNOWN else piece for piece in subwords)
         return " ".join("".join(marked).replace("▁", " ").split())
 
     def begins_word(self, piece: str) -> bool:  # noqa: D102
@@ -222,16 +222,16 @@ class AnswerAlignedSubwords:
         A piece stays whole if the vocabulary has no pieces for its parts, or if normalisation
         changed its length.
         """
-        pieces: List[str] = []
+        subwords: List[str] = []
         spans: List[Span] = []
         cuts = _boundaries(text)
         for piece, (start, end) in zip(*self._subwords.encode_with_offsets(text)):
-            inner = [cut - start for cut in range(start + 1, end) if cut in cuts]
+            inner = [at - start for at in range(start + 1, end) if at in cuts]
             parts = self._cut(piece, end - start, inner) if inner and piece != UNKNOWN else None
             for name, (first, last) in parts or [(piece, (0, end - start))]:
-                pieces.append(name)
+                subwords.append(name)
                 spans.append((start + first, start + last))
-        return pieces, spans
+        return subwords, spans
 
     def _cut(self, piece: str, length: int, cuts: List[int]) -> Optional[List[Tuple[str, Span]]]:
         """Cut a piece that stands for ``length`` characters at some of them; None: impossible."""
@@ -245,7 +245,7 @@ class AnswerAlignedSubwords:
             return None
         parts: List[Tuple[str, Span]] = []
         # between two cuts: the longest piece in the vocabulary from the left, then the next, …
-        edges = [0, *(cut + lead for cut in cuts), len(body)]
+        edges = [0, *(at + lead for at in cuts), len(body)]
         for first, stop in zip(edges, edges[1:]):
             while first < stop:
                 mark = continues if parts else mark

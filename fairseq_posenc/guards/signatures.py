@@ -91,10 +91,10 @@ def encoding_of(args: Mapping[str, Any]) -> Optional[str]:
     """
     if args.get("position_encoding"):
         return options.encoding_name(Namespace(**args))
-    types = set(_stock_types(args))
-    if len(types) > 1 or (_is_a(args, RobertaModel) and types == {"sinusoidal"}):
+    stock_types = set(_stock_types(args))
+    if len(stock_types) > 1 or (_is_a(args, RobertaModel) and stock_types == {"sinusoidal"}):
         return None
-    return types.pop()
+    return stock_types.pop()
 
 
 def same(first: str, second: str, version: bool = False) -> bool:
@@ -128,7 +128,7 @@ def _stock_types(args: Mapping[str, Any]) -> List[str]:
     if args.get("no_token_positional_embeddings"):
         return ["none"]
     is_roberta = _is_a(args, RobertaModel)
-    sides, types = ["encoder", "decoder"], []
+    sides, stock_types = ["encoder", "decoder"], []
     if is_roberta:
         sides = ["encoder"]
     elif _is_a(args, FairseqLanguageModel):
@@ -138,5 +138,5 @@ def _stock_types(args: Mapping[str, Any]) -> List[str]:
         part = args.get(side)
         learned = part.get("learned_pos") if isinstance(part, Mapping) else None
         learned = args.get(f"{side}_learned_pos", is_roberta if learned is None else learned)
-        types.append("learned" if learned else "sinusoidal")
-    return types
+        stock_types.append("learned" if learned else "sinusoidal")
+    return stock_types

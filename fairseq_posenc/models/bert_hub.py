@@ -243,16 +243,16 @@ class BertHub(nn.Module):
 
     def _cut(self, text: str) -> Tuple[Tensor, List[Tuple[int, int]]]:
         """Return the tokens ``(length,)`` of a text and the characters that each stands for."""
-        pieces, offsets = self._cutter.encode_with_offsets(text)
-        return torch.tensor([self.dictionary.index(p) for p in pieces], dtype=torch.long), offsets
+        subwords, offsets = self._cutter.encode_with_offsets(text)
+        return torch.tensor([self.dictionary.index(p) for p in subwords], dtype=torch.long), offsets
 
     def _sentence(self, text: str) -> Tensor:
         """Return the tokens ``(length,)`` of a text, where ``<mask>`` is one, and ``</s>``."""
         first, *following = text.split(MASK)
         parts = [self._cut(first)[0]]
         for part in following:
-            pieces = [MASK, *self.subwords.encode(part, after_special=True)]
-            parts.append(torch.tensor([self.dictionary.index(piece) for piece in pieces]))
+            subwords = [MASK, *self.subwords.encode(part, after_special=True)]
+            parts.append(torch.tensor([self.dictionary.index(piece) for piece in subwords]))
         return torch.cat([*parts, torch.tensor([self.dictionary.eos()])])
 
     def _dataset(self, examples: Sequence[Example], cut: bool = False) -> PairDataset:

@@ -160,13 +160,13 @@ def _build_subwords(
     arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: Any
 ) -> Any:
     """Return the subword encoder of the options, or of the files."""
-    codes, pieces = arguments["bpe_codes"], arguments["sentencepiece_model"]
+    codes, sentencepiece = arguments["bpe_codes"], arguments["sentencepiece_model"]
     if codes and options.get("bpe", "subword_nmt") == "subword_nmt":
         return _TextCodec(
             BytePairEncoder(codes).encode, lambda text: post_process(text, "subword_nmt")
         )
-    if pieces and "bpe" not in options:
-        return _sentence_pieces(pieces)
+    if sentencepiece and "bpe" not in options:
+        return _sentence_pieces(sentencepiece)
     bpe = options.get("bpe")
     symbols = task.source_dictionary.symbols
     is_cut = any(symbol.endswith("@@") for symbol in symbols)

@@ -101,7 +101,7 @@ class TokenStack(Encoder):
     """
 
     def __init__(self, args: Namespace, side: str, weights: Dict[str, Tensor]):
-        types, channels = weights[f"{side}.embed_tokens.weight"].shape
+        entries, channels = weights[f"{side}.embed_tokens.weight"].shape
         heads, decoder = getattr(args, f"{side}_attention_heads"), side == "decoder"
         layer_of: Callable[..., EncoderLayer] = EncoderLayer
         if f"{side}.layers.0.encoder_attn.k_proj.weight" in weights:
@@ -126,7 +126,7 @@ class TokenStack(Encoder):
             token_std=_BERT_STD if "output.bias" in weights else 1.0,
         )
         super().__init__(layer, stack, options.encoding_name(args), **options.chosen(args))
-        self.embed_tokens = nn.Embedding(types, channels)
+        self.embed_tokens = nn.Embedding(entries, channels)
         self.embed_scale = 1.0 if args.no_scale_embedding else math.sqrt(channels)
         self.segments = SEGMENT_MODULES[getattr(args, "position_segments", None) or "none"](stack)
         has_norm = {name: f"{side}.{name}.weight" in weights for name in _NORMS}
@@ -160,11 +160,11 @@ class TokenStack(Encoder):
 class WordScores(nn.Module):
     """BERT's output: a score for each type of the dictionary."""
 
-    def __init__(self, types: int, channels: int, activation: Callable[[Tensor], Tensor]):
+    def __init__(self, entries: int, channels: int, activation: Callable[[Tensor], Tensor]):
         super().__init__()
         self.dense, self.layer_norm = nn.Linear(channels, channels), nn.LayerNorm(channels)
-        self.weight = nn.Parameter(torch.zeros(types, channels))
-        self.bias, self.activation = nn.Parameter(torch.zeros(types)), activation
+        self.weight = nn.Parameter(torch.zeros(entries, channels))
+        self.bias, self.activation = nn.Parameter(torch.zeros(entries)), activation
 
     def forward(self, x: Tensor) -> Tensor:
         """Return ``(batch, length, types)`` for ``(batch, length, channels)``."""
@@ -182,10 +182,10 @@ class TrainedModel(nn.Module):
         self.encoder, self.decoder = (
             TokenStack(args, side, weights) if there else None for side, there in sides.items()
         )
-        types, channels = weights["output.weight"].shape
-        self.output: nn.Module = nn.Linear(channels, types, bias=False)
+        entries, channels = weights["output.weight"].shape
+        self.output: nn.Module = nn.Linear(channels, entries, bias=False)
         if "output.bias" in weights:
-            self.output = WordScores(types, channels, _ACTIVATIONS[args.activation_fn])
+            self.output = WordScores(entries, channels, _ACTIVATIONS[args.activation_fn])
         for name in (name for name in weights if name.endswith(".omega")):
             omega = nn.Parameter(torch.ones_like(weights[name]))
             self.get_submodule(name.rpartition(".")[0]).register_parameter("omega", omega)

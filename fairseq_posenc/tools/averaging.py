@@ -234,8 +234,8 @@ def _validation(path: str) -> List[Any]:
             options["best_checkpoint_metric"],
             options["maximize_best_checkpoint_metric"],
         ]
-        types: Any = (int, (int, float, type(None)), str, bool)
-        if not all(map(isinstance, values, types)):
+        expected: Any = (int, (int, float, type(None)), str, bool)
+        if not all(map(isinstance, values, expected)):
             raise TypeError("values of other types")
         return values
     except (KeyError, TypeError, IndexError) as error:

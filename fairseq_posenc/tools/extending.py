@@ -58,7 +58,7 @@ def extended(rows: Tensor, length: int, method: str) -> Tensor:
     return torch.cat([rows, beyond.to(rows.dtype)])
 
 
-def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str]:
+def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[str]:
     """Write a checkpoint whose tables of learned positions are longer.
 
     Adam's means of the table's gradients become longer, too, so that a training can be resumed:
@@ -67,7 +67,7 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
     Args:
         path: a checkpoint of ours or of stock fairseq.
         output: appears when complete.
-        how: one of :data:`HOW`.
+        method: one of :data:`HOW`.
         limits: new lengths by ``max_source_positions``, ``max_target_positions`` or, of BERT
             models, ``max_positions``.
 
@@ -99,9 +99,9 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
 
         def longer(rows: Tensor, length: int = length, is_moment: bool = True) -> Tensor:
             added = length + _FIRST - len(rows)
-            if is_moment and how == "sinusoid":
+            if is_moment and method == "sinusoid":
                 return torch.cat([rows, rows.new_zeros(added, rows.size(1))])
-            return torch.cat([rows[:_FIRST], extended(rows[_FIRST:], length, how)])
+            return torch.cat([rows[:_FIRST], extended(rows[_FIRST:], length, method)])
 
         try:
             resumable = resumable and _extend_moments(state, parameters, key, longer)
@@ -111,7 +111,7 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
         state["model"][key] = parameters[key] = longer(table, is_moment=False)
         for group in _groups(state):
             group.update({name: length for name in names if name in group})
-        notes.append(f"{prefix}: {old} positions became {length} ({how})")
+        notes.append(f"{prefix}: {old} positions became {length} ({method})")
     if not resumable:
         state["last_optimizer_state"] = None
         state["extra_state"] = {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}}

@@ -151,8 +151,8 @@ def check_outputs(parser: argparse.ArgumentParser, arguments: argparse.Namespace
 
 
 def _output_types(parser: argparse.ArgumentParser) -> Dict[argparse.Action, OutputType]:
-    types = {action: getattr(action, "output_type", None) for action in parser._actions}
-    return {action: output_type for action, output_type in types.items() if output_type}
+    output_types = {action: getattr(action, "output_type", None) for action in parser._actions}
+    return {action: output_type for action, output_type in output_types.items() if output_type}
 
 
 def _flag(action: argparse.Action) -> str:

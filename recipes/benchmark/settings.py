@@ -13,24 +13,24 @@ PADDING = 1
 
 
 class ModelSize(NamedTuple):
-    """The size of a model; ``types`` is the size of its vocabulary."""
+    """The size of a model; ``entries`` is the size of its vocabulary."""
 
     width: int
     ffn: int
     layers: int
     heads: int
-    types: int
+    entries: int
 
 
 SHAPES: Dict[str, ModelSize] = {
-    "tiny": ModelSize(width=32, ffn=64, layers=1, heads=2, types=100),
-    "small": ModelSize(width=256, ffn=1024, layers=3, heads=4, types=6000),
-    "base": ModelSize(width=512, ffn=2048, layers=6, heads=8, types=32000),
+    "tiny": ModelSize(width=32, ffn=64, layers=1, heads=2, entries=100),
+    "small": ModelSize(width=256, ffn=1024, layers=3, heads=4, entries=6000),
+    "base": ModelSize(width=512, ffn=2048, layers=6, heads=8, entries=32000),
     # CAPE's Table 9; the width of its feed-forward layers and the vocabulary are our choice
-    "cape": ModelSize(width=768, ffn=3072, layers=6, heads=8, types=1000),
-    "cape_layer": ModelSize(width=768, ffn=3072, layers=1, heads=8, types=1000),
-    "bert_small": ModelSize(width=512, ffn=2048, layers=4, heads=8, types=30000),
-    "bert_base": ModelSize(width=768, ffn=3072, layers=12, heads=12, types=30000),
+    "cape": ModelSize(width=768, ffn=3072, layers=6, heads=8, entries=1000),
+    "cape_layer": ModelSize(width=768, ffn=3072, layers=1, heads=8, entries=1000),
+    "bert_small": ModelSize(width=512, ffn=2048, layers=4, heads=8, entries=30000),
+    "bert_base": ModelSize(width=768, ffn=3072, layers=12, heads=12, entries=30000),
 }
 
 
@@ -63,7 +63,7 @@ class Setting:
 
     def draw_tokens(self, left: bool = False) -> Tensor:
         """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter."""
-        tokens = torch.randint(4, self.sizes.types, (self.batch, self.length))
+        tokens = torch.randint(4, self.sizes.entries, (self.batch, self.length))
         if self.batch > 1 and self.length >= 4:
             padded = slice(0, self.length // 4) if left else slice(-(self.length // 4), None)
             tokens[: max(1, self.batch // 4), padded] = PADDING

@@ -72,7 +72,7 @@ def _model_options(contestant: str, setting: Setting) -> Namespace:
 def _build(architecture: Any, args: Namespace, setting: Setting) -> Any:
     """Build a model with random weights, for dictionaries of the setting's number of types."""
     dictionary = Dictionary()
-    for index in range(setting.sizes.types - len(dictionary)):
+    for index in range(setting.sizes.entries - len(dictionary)):
         dictionary.add_symbol(f"w{index}")
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
     torch.manual_seed(1)

@@ -66,7 +66,7 @@ def build_trainer(contestant: str, setting: Setting) -> Trainer:
         options.parse_args_and_arch(options.get_training_parser(), words)
     )
     dictionary = Dictionary()
-    for index in range(setting.sizes.types - len(dictionary)):
+    for index in range(setting.sizes.entries - len(dictionary)):
         dictionary.add_symbol(f"w{index}")
     task = TranslationTask(cfg.task, dictionary, dictionary)
     torch.manual_seed(1)
@@ -87,7 +87,7 @@ def batches(setting: Setting) -> Iterator[Dict[str, Any]]:
 
     def tokens(sentences: int, length: int) -> torch.Tensor:
         shape = sentences, length
-        return torch.randint(4, setting.sizes.types, shape, generator=generator)
+        return torch.randint(4, setting.sizes.entries, shape, generator=generator)
 
     number = 0
     while True:

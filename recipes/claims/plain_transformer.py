@@ -121,7 +121,7 @@ def t5_buckets(distance: Tensor, causal: bool) -> Tensor:
 class PlainTransformer(nn.Module):
     """torch's encoder and decoder; one table embeds source and target and predicts."""
 
-    def __init__(self, options: argparse.Namespace, types: int, source_scale: float):
+    def __init__(self, options: argparse.Namespace, entries: int, source_scale: float):
         super().__init__()
         self.options, self.source_scale = options, source_scale
         width, heads, dropout = options.width, options.heads, options.dropout
@@ -132,7 +132,7 @@ class PlainTransformer(nn.Module):
             below, options.layers, nn.LayerNorm(width), enable_nested_tensor=False
         )
         self.decoder = nn.TransformerDecoder(above, options.layers, nn.LayerNorm(width))
-        self.embedding = nn.Embedding(types, width, padding_idx=PAD)
+        self.embedding = nn.Embedding(entries, width, padding_idx=PAD)
         self.dropout = nn.Dropout(dropout)
         # one scalar per bucket and head, for the encoder and for the decoder
         self.t5 = nn.ParameterList()
@@ -236,8 +236,8 @@ def train(
     adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     order = random.Random(options.seed)
     # fairseq spreads the smoothing over all types but the right one, torch over all
-    types = model.embedding.num_embeddings
-    smoothing = options.label_smoothing * types / (types - 1)
+    entries = model.embedding.num_embeddings
+    smoothing = options.label_smoothing * entries / (entries - 1)
     interval = options.validate_interval or len(batches)
     epoch: List[Batch] = []
     curve: Dict[int, float] = {}

@@ -112,9 +112,9 @@ def with_ctranslate2(folder: Path, name: str) -> str:
     tokens = json.loads((folder / "tokens.json").read_text())
     expected = load_file(folder / "expected.safetensors")
     if "target" in tokens:
-        types = vocabulary(Path(output))
+        symbols = vocabulary(Path(output))
         spelt = {
-            side: [[types[side][number] for number in sentence] for sentence in sentences]
+            side: [[symbols[side][number] for number in sentence] for sentence in sentences]
             for side, sentences in tokens.items()
         }
         results = ctranslate2.Translator(output).score_batch(spelt["source"], spelt["target"])

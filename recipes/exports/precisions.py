@@ -74,7 +74,7 @@ def table(path: str, data: str, sentences: int) -> str:
         translations, seconds = _translate_in_turn(contestants, tokens)
     lines = [["", "computed in", "MB", "time ÷ fairseq (quartiles)", "BLEU", "as by fairseq"]]
     for name, contestant in contestants.items():
-        texts = [post_process(" ".join(pieces), "sentencepiece") for pieces in translations[name]]
+        texts = [post_process(" ".join(line), "sentencepiece") for line in translations[name]]
         bleu = sacrebleu.corpus_bleu(texts, [references], tokenize=sacrebleu_tokenizer(language))
         equal = sum(map(list.__eq__, translations[name], translations[_FAIRSEQ]))
         ratios = [own / base for own, base in zip(seconds[name], seconds[_FAIRSEQ])]

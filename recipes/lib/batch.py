@@ -23,8 +23,8 @@ def divide(batch: int, gpus: int, most: int) -> Tuple[int, int, int]:
     fewest = -(-batch // (gpus * most))
     choices = []
     for steps in range(fewest, 4 * fewest + 1):
-        pieces = min(max((batch + gpus * steps // 2) // (gpus * steps), 1), most)
-        choices.append((pieces, steps, pieces * steps * gpus))
+        size = min(max((batch + gpus * steps // 2) // (gpus * steps), 1), most)
+        choices.append((size, steps, size * steps * gpus))
     return min(choices, key=lambda choice: abs(choice[2] - batch))
 
 

@@ -128,14 +128,14 @@ class RecipeText:
         recipe.execute([*keep, "--output", self.bin])
 
     def three_stages(
-        self, title: str, get: Callable[[], object], cut: Callable[[], object]
+        self, title: str, get: Callable[[], object], binarise: Callable[[], object]
     ) -> None:
         """Run the stages of a recipe that gets tokens, cuts them into subwords, and makes them
         binary.
         """
         self.recipe.data_stage(title, get)
         self.recipe.data_stage("subwords", self.learn_subwords, self.recipe.path("bpe.codes"))
-        self.recipe.data_stage("binarise", cut, self.bin)
+        self.recipe.data_stage("binarise", binarise, self.bin)
 
 
 class GrammarText(RecipeText):

@@ -254,8 +254,8 @@ class Wmt(Experiment):
         sources = [
             f"{test}={setting.data}/{test}.bpe.{setting.source}" for test in setting.all_tests
         ]
-        cut = ["python", "-m", "recipes.lib.test_sets", *placement(folder, *sources)]
-        return [*steps, Step("translate", cut, ("translate.done",))]
+        translate = ["python", "-m", "recipes.lib.test_sets", *placement(folder, *sources)]
+        return [*steps, Step("translate", translate, ("translate.done",))]
 
     def scores(self, setting: CorpusSetting, cell: PlannedCell) -> List[Step]:
         """The scores of each test set, and by length of all together."""

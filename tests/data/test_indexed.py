@@ -79,9 +79,9 @@ def test_formats_of_old_are_told(write):
 
 def test_tokens_beyond_the_dictionary_are_reported(write):
     path = write("train", 3, 9)
-    check_indexed(path, types=9)
+    check_indexed(path, entries=9)
     with pytest.raises(UsageError, match="not among the dictionary's 8 types"):
-        check_indexed(path, types=8)
+        check_indexed(path, entries=8)
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ def _texts(
 
     Joined sentencepieces are plain text; other subwords are of tokens, which are detokenised.
     """
-    pieces = (dictionary.string(sentence, None, escape_unk) for sentence in sentences)
-    lines = [join_subwords(line, bpe) for line in pieces]
+    subword_lines = (dictionary.string(sentence, None, escape_unk) for sentence in sentences)
+    lines = [join_subwords(line, bpe) for line in subword_lines]
     return lines if bpe == "sentencepiece" else detokenise_lines(lines, language)
 
 

@@ -158,11 +158,11 @@ def _encode(chunk: TextChunk, folder: str, split_lines: bool) -> _Encoded:
             sizes.append(1)
             continue
         for sentence in split_sentences(line) if split_lines else (line,):
-            pieces = model.encode(sentence)
+            subwords = model.encode(sentence)
             # an item without pieces would mean the end of a document
-            if pieces:
-                tokens += [indices.get(piece, unknown) for piece in pieces]
+            if subwords:
+                tokens += [indices.get(piece, unknown) for piece in subwords]
                 tokens.append(end)
-                sizes.append(len(pieces) + 1)
+                sizes.append(len(subwords) + 1)
     lines = len(chunk.lines) - chunk.lines.count(None)
     return _Encoded(chunk.language, np.array(tokens, np.int32), np.array(sizes, np.int32), lines)

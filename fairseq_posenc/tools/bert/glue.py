@@ -98,7 +98,7 @@ def _clear(folder: str) -> None:
 def _write_inputs(
     task: GlueTask, splits: Dict[str, GlueSplit], destination: str, workers: int
 ) -> None:
-    types = len(subwords.load_dictionary(destination))
+    entries = len(subwords.load_dictionary(destination))
     encode = functools.partial(_encode, folder=destination)
     total = sum(len(split.sentences) for split in splits.values()) * len(task.sentences)
     with tqdm(total=total, desc=task.name, unit=" sentences", leave=False) as progress:
@@ -114,7 +114,7 @@ def _write_inputs(
             shutil.copyfile(os.path.join(destination, file), os.path.join(folder, file))
             for split, examples in splits.items():
                 sentences = [example[number] for example in examples.sentences]
-                _write_indexed(os.path.join(folder, split), items(sentences), types)
+                _write_indexed(os.path.join(folder, split), items(sentences), entries)
 
 
 @functools.lru_cache(maxsize=1)
@@ -130,8 +130,8 @@ def _encode(sentences: List[str], folder: str) -> List[np.ndarray]:
     ]
 
 
-def _write_indexed(path: str, items: Iterable[np.ndarray], types: int) -> None:
-    builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=types)
+def _write_indexed(path: str, items: Iterable[np.ndarray], entries: int) -> None:
+    builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=entries)
     for item in items:
         builder.add_item(torch.from_numpy(item))
     builder.finalize(f"{path}.idx")

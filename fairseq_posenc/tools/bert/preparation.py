@@ -268,13 +268,13 @@ def _count_types(folder: str) -> None:
     dictionary = subwords.load_dictionary(folder)
     if len(set(dictionary.count[dictionary.nspecial :])) > 1:
         return
-    path, types = os.path.join(folder, "train"), len(dictionary)
-    index = check_indexed(path, types)
-    counts = np.zeros(types, np.int64)
+    path, entries = os.path.join(folder, "train"), len(dictionary)
+    index = check_indexed(path, entries)
+    counts = np.zeros(entries, np.int64)
     if index and len(index.ends) and index.ends[-1]:
         tokens = np.memmap(f"{path}.bin", index.dtype, "r")
         for start in range(0, len(tokens), _COUNTED_TOGETHER):
-            counts += np.bincount(tokens[start : start + _COUNTED_TOGETHER], minlength=types)
+            counts += np.bincount(tokens[start : start + _COUNTED_TOGETHER], minlength=entries)
     dictionary.count = counts.tolist()
     with replacing(os.path.join(folder, subwords.DICTIONARY)) as stream:
         dictionary.save(stream)

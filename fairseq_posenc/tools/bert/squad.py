@@ -71,7 +71,7 @@ def prepare(
     language = _checked_language(metric, language)
     squad_file = read(file, skip_malformed, prefix, scored=not split.startswith("train"))
     model = subwords.load(subwords_folder)
-    types = len(subwords.load_dictionary(subwords_folder))
+    entries = len(subwords.load_dictionary(subwords_folder))
     for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, _same_types)):
         copied, original = os.path.join(destination, name), os.path.join(subwords_folder, name)
         if os.path.exists(copied) and not are_same(copied, original):
@@ -83,11 +83,11 @@ def prepare(
     texts = [question.text for question in squad_file.questions] + squad_file.contexts
     encoded = _encode_all(texts, subwords_folder, workers, split)
     with replacing_files(destination, last=f"{split}.json") as partial:
-        tokens, offsets = _write_parts(partial, split, encoded, len(squad_file.questions), types)
+        tokens, offsets = _write_parts(partial, split, encoded, len(squad_file.questions), entries)
         with replacing(os.path.join(partial, f"{split}.json")) as stream:
             about = {"format": FORMAT, "language": language, "metric": metric}
-            entries = {"contexts": squad_file.contexts, "questions": squad_file.questions}
-            json.dump({**about, **entries}, stream)
+            texts_of = {"contexts": squad_file.contexts, "questions": squad_file.questions}
+            json.dump({**about, **texts_of}, stream)
     counts = {"questions": len(squad_file.questions), "contexts": len(squad_file.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
     return counts, squad_file, reachable(squad_file, offsets, metric, language)
@@ -175,17 +175,17 @@ def _model_and_dictionary(folder: str) -> Tuple[subwords.AnswerAlignedSubwords, 
 
 def _encode(texts: List[str], folder: str) -> List[Encoded]:
     model, dictionary = _model_and_dictionary(folder)
-    cut = (model.encode_with_offsets(text) for text in texts)
-    return [([dictionary.index(piece) for piece in pieces], spans) for pieces, spans in cut]
+    encoded = (model.encode_with_offsets(text) for text in texts)
+    return [([dictionary.index(piece) for piece in subwords], spans) for subwords, spans in encoded]
 
 
 def _write_parts(
-    folder: str, split: str, encoded: Iterator[Encoded], questions: int, types: int
+    folder: str, split: str, encoded: Iterator[Encoded], questions: int, entries: int
 ) -> Tuple[Dict[str, int], List[np.ndarray]]:
     """Write the tokens of questions, then of contexts; return their numbers, and all offsets."""
     builders = {}
     for part in PARTS:
-        small = part != "offsets" and types < np.iinfo(np.uint16).max
+        small = part != "offsets" and entries < np.iinfo(np.uint16).max
         path = os.path.join(folder, f"{split}.{part}.bin")
         builders[part] = indexed_dataset.MMapIndexedDatasetBuilder(
             path, dtype=np.uint16 if small else np.int32

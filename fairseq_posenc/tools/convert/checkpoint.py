@@ -247,10 +247,10 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
             _add_languages(dictionary, source.task)
         if os.path.basename(file) == DICTIONARY and source.model_name == "posenc_bert":
             dictionary.add_symbol(MASK)  # as the tasks do
-        types = source.vocab_sizes[stack]
-        if len(dictionary) != types:
+        entries = source.vocab_sizes[stack]
+        if len(dictionary) != entries:
             raise UsageError(
-                f"{file} has {len(dictionary)} types with the special ones, the model {types}; "
+                f"{file} has {len(dictionary)} types with the special ones, the model {entries}; "
                 "name the folder of the data that it was trained on with --data"
             )
         dictionaries[stack] = dictionary

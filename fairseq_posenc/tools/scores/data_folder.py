@@ -122,18 +122,18 @@ def side_of_split(
     sides, dictionaries = [], {}
     for index in sorted(glob.glob(os.path.join(glob.escape(folder), "*.*-*.*.idx"))):
         path, language = index[: -len(".idx")], index.split(".")[-2]
-        dictionary = os.path.join(folder, f"dict.{language}.txt")
-        if not (folder and some and os.path.exists(dictionary)):
+        file = os.path.join(folder, f"dict.{language}.txt")
+        if not (folder and some and os.path.exists(file)):
             continue
         check_indexed(path)
         if language not in dictionaries:
-            dictionaries[language] = read_dictionary(dictionary)
-        types = dictionaries[language]
-        split = data_utils.load_indexed_dataset(path, types)
+            dictionaries[language] = read_dictionary(file)
+        dictionary = dictionaries[language]
+        split = data_utils.load_indexed_dataset(path, dictionary)
         if split is None or len(split) < count:
             continue
         # tags of languages may stand before or behind
-        if all(_letters(types.string(split[n])) in _letters(lines[n]) for n in some):
+        if all(_letters(dictionary.string(split[n])) in _letters(lines[n]) for n in some):
             sides.append((len(split), language))
     return min(sides, default=(0, None))
 

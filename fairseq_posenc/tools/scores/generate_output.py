@@ -91,8 +91,8 @@ def read_generate_output(
     tags = untagged["T"].first
     options.check(path, tags, any(map(_CONSTRAINT.match, log)))
     remarks += options.remarks()
-    cut = options.limit_remark(lengths, texts_of["S"])
-    remarks += [cut] if cut else []
+    limit_remark = options.limit_remark(lengths, texts_of["S"])
+    remarks += [limit_remark] if limit_remark else []
     hypotheses, references = untagged["H"].lines, untagged["T"].lines
     joined = options.value("post_process")
     remarks += _reference_remarks(hypotheses, references, options)

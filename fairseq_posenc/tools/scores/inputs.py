@@ -297,8 +297,8 @@ def _join(lines: Sequence[str], symbol: str, path: str, model: str) -> List[str]
     mark, some = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
     if symbol == "sentencepiece" and model:
         if any("\u2581" in line for line in lines):
-            pieces = SentencePieces(model)
-            return [pieces.decode(line) for line in lines]
+            sentencepiece = SentencePieces(model)
+            return [sentencepiece.decode(line) for line in lines]
         return _restored(lines, model)
     if mark == "@@" and some and all(line.startswith("\u2581") for line in some):
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
@@ -314,8 +314,8 @@ def _restored(lines: Sequence[str], model: str) -> List[str]:
     """
     if not model:
         return list(lines)
-    pieces = SentencePieces(model)
-    return [pieces.restore(line) for line in lines]
+    sentencepiece = SentencePieces(model)
+    return [sentencepiece.restore(line) for line in lines]
 
 
 def _subword_counts(lines: GenerateOutput, symbol: str) -> Dict[str, List[int]]:

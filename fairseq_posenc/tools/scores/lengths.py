@@ -84,7 +84,7 @@ def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
     interpolation between sentences). A sentence as long as a percentile belongs below it; sentences
     of one length are never torn apart, so that many equal lengths make the bins unequal in size.
     """
-    low, high = (float(cut) for cut in np.percentile(lengths, (33.0, 66.0)))
+    low, high = (float(edge) for edge in np.percentile(lengths, (33.0, 66.0)))
     return [Bin("short", -1, low), Bin("medium", low, high), Bin("long", high, None)]
 
 

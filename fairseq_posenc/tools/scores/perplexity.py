@@ -87,12 +87,12 @@ def read_text(
     if lines is None or not len(lines):
         raise UsageError(f"there is no binarised '{subset}' set in {folder}, or it is empty")
     tokens = torch.cat([lines[number] for number in range(len(lines))]).long()
-    pieces = (dictionary.string(lines[number]) for number in range(len(lines)))
+    subword_lines = (dictionary.string(lines[number]) for number in range(len(lines)))
     if raw is not None:
         spelt = read_lines(raw)
         if len(spelt) != len(lines):
             raise UsageError(f"{raw} has {len(spelt)} lines, and '{subset}' has {len(lines)}")
-        differing = misfit(LineGrams(spelt), LineGrams([*pieces]))
+        differing = misfit(LineGrams(spelt), LineGrams([*subword_lines]))
         if differing.refused(len(spelt)):
             raise UsageError(
                 f"{raw} has other sentences than '{subset}' in {folder}, the first on line "
@@ -102,7 +102,7 @@ def read_text(
         return Text(tokens, None, None)
     else:
         symbol = subwords or subwords_of_symbols(dictionary.symbols)
-        spelt = [join_subwords(line, symbol) for line in pieces]
+        spelt = [join_subwords(line, symbol) for line in subword_lines]
     return Text(
         tokens,
         words=sum(len(line.split()) + 1 for line in spelt),

@@ -105,7 +105,7 @@ class Entry(NamedTuple):
     """A row of the paper (or None), one of ours (or None), and their figures by name."""
 
     row: Optional[PaperRow]
-    ours: Optional[OurRow]
+    our_row: Optional[OurRow]
     figures: Dict[str, Figure]
 
 
@@ -210,12 +210,12 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
             for group, row_cells in groups.items()
             if row.has(group.setting, group.options)
         ]
-        matching.update(entry.ours for entry in matches if entry.ours)
+        matching.update(entry.our_row for entry in matches if entry.our_row)
         if table.best:
             matches.sort(key=lambda entry: entry.figures[table.best or ""].order())
             matches = matches[-1:]
         entries += matches or [Entry(row, None, _figures(measures, row, [], cells))]
-    shown = {entry.ours for entry in entries}
+    shown = {entry.our_row for entry in entries}
     for group, row_cells in groups.items():
         figures = _figures(measures, None, row_cells, cells)
         has_figures = group.setting in settings and any(

@@ -81,8 +81,8 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
         raise UsageError(f"no submission of {row}: the leaderboard wants all, {', '.join(wrong)}")
     low, high = TASKS["STS-B"].scores
     head, *scores = (line.split("\t") for line in lines["STS-B"])
-    cut = ([index, str(min(max(parse_number(score), low), high))] for index, score in scores)
-    lines["STS-B"] = ["\t".join(cells) for cells in (head, *cut)]
+    bounded = ([index, str(min(max(parse_number(score), low), high))] for index, score in scores)
+    lines["STS-B"] = ["\t".join(cells) for cells in (head, *bounded)]
     output = os.path.join(folder, row, "submission")
     with replacing_folder(output) as partial:
         for name, content in lines.items():

@@ -78,7 +78,7 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
     drawn = iter(bootstrap(figures, len(members)))
     means = [np.mean([next(drawn) for _ in run], axis=0) for run in rows]
     values = [[corpus_score(metric, statistics.sum(axis=0)) for statistics in run] for run in rows]
-    return [Sampled(*one) for one in zip(seeds, values, means)]
+    return [Sampled(*fields) for fields in zip(seeds, values, means)]
 
 
 def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -> List[str]:

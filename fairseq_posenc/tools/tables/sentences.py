@@ -62,11 +62,12 @@ def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List
         UsageError: results without translations, or without chrF.
     """
     pair = next(iter(common_seeds(first, second).values()), (first[0], second[0]))
-    one, two = (score.texts for score in pair)
-    if not (one.hypothesis and two.hypothesis and "chrf" in one.statistics.keys() & two.statistics):
+    texts, more_texts = (score.texts for score in pair)
+    has_chrf = "chrf" in texts.statistics.keys() & more_texts.statistics
+    if not (texts.hypothesis and more_texts.hypothesis and has_chrf):
         raise UsageError("an older version scored, without translations; score again")
     scores = [
-        [corpus_score("chrf", row) for row in texts.statistics["chrf"]] for texts in (one, two)
+        [corpus_score("chrf", row) for row in own.statistics["chrf"]] for own in (texts, more_texts)
     ]
     sentences: Dict[str, List[Differing]] = {}
     for part, members in zip(pair[0].bins, pair[0].members()[1:]):
@@ -75,15 +76,15 @@ def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List
         sentences[part.name] = [
             Differing(
                 number=i + 1,
-                source=_cut(one.source[i]) if one.source else "",
-                reference=_cut(one.reference[i]) if one.reference else "",
-                first=_cut(one.hypothesis[i]),
-                second=_cut(two.hypothesis[i]),
+                source=_cut(texts.source[i]) if texts.source else "",
+                reference=_cut(texts.reference[i]) if texts.reference else "",
+                first=_cut(texts.hypothesis[i]),
+                second=_cut(more_texts.hypothesis[i]),
                 first_score=scores[0][i],
                 second_score=scores[1][i],
             )
             for i in order
-            if one.hypothesis[i] != two.hypothesis[i]
+            if texts.hypothesis[i] != more_texts.hypothesis[i]
         ]
     return sentences
 

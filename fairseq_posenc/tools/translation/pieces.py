@@ -68,7 +68,7 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
     least = len(needed | {"\u2581", *_ALONE})
     if size is None:
         pairs = total // len(files)
-        size = least + next(pieces for most, pieces in _DEFAULTS if pairs <= most)
+        size = least + next(count for most, count in _DEFAULTS if pairs <= most)
     if size < least:
         raise UsageError(
             f"{size} sentencepieces are too few for the {least} characters of this text; give more"
@@ -123,14 +123,14 @@ def _train(lines: Iterator[str], size: int, needed: Set[str]) -> bytes:
     return model.getvalue()
 
 
-def write_dictionary(cut: Sequence[str], folder: str) -> str:
+def write_dictionary(files: Sequence[str], folder: str) -> str:
     """Write ``dict.txt`` of all pieces of the model in a folder, counted in text; return its path.
 
     fairseq's own would lack those that the training text does not become, such as q where every
     word with it is a piece, so that a character which training has seen would be unknown.
     """
     counts: Counter = Counter()
-    for line in _lines(cut):
+    for line in _lines(files):
         counts.update(line.split())
     dictionary = Dictionary()
     model = SentencePieces(os.path.join(folder, SentencePiece.name))

@@ -245,8 +245,8 @@ class _Preparation:
         else:
             arguments += ["--joined-dictionary"]
         if self.has_sentencepieces and not self.options.subwords:
-            cut = [f"{self.prefix('train', 'cut')}.{language}" for language in self.languages]
-            arguments += ["--srcdict", pieces.write_dictionary(cut, self.text)]
+            encoded = [f"{self.prefix('train', 'cut')}.{language}" for language in self.languages]
+            arguments += ["--srcdict", pieces.write_dictionary(encoded, self.text)]
         splits = [split for split in SPLITS if self.has(split, "cut")]
         for split in splits:
             arguments += [f"--{split}pref", self.prefix(split, "cut")]
@@ -268,8 +268,8 @@ class _Preparation:
                 keep(os.path.join(self.model, CODES), partial, None, normalised)
                 if os.path.exists(os.path.join(self.model, TOKENIZER)):
                     shutil.copy(os.path.join(self.model, TOKENIZER), partial)
-        types = len(read_dictionary(os.path.join(self.options.output, last)))
-        self.say(f"{self.options.output}: {', '.join(splits)}; dictionary of {types:,} types")
+        entries = len(read_dictionary(os.path.join(self.options.output, last)))
+        self.say(f"{self.options.output}: {', '.join(splits)}; dictionary of {entries:,} types")
         for line in unknown_summary(self.options.output, splits, self.languages):
             self.say(line)
         if self.options.test:

@@ -14,12 +14,12 @@ _OF_TRAINING = "trained on that writes <unk>"
 _OF_TESTS = "can neither tell them apart nor write them"
 
 
-def cleaning_summary(split: str, kept: int, dropped: Counter, options: TranslationOptions) -> str:
+def cleaning_summary(split: str, pairs: int, dropped: Counter, options: TranslationOptions) -> str:
     """Return a line with the numbers of pairs kept and left out, and why.
 
     Args:
         split: name of the split.
-        kept: number of pairs.
+        pairs: number of those that are kept.
         dropped: number of pairs by the reasons of :func:`cleaning.reason_to_drop`.
         options: which name the bounds.
     """
@@ -29,8 +29,8 @@ def cleaning_summary(split: str, kept: int, dropped: Counter, options: Translati
         "empty": "with an empty side",
         "long word": f"with a subword of more than {LONGEST_WORD} characters",
     }
-    read = kept + dropped.total()
-    line = f"{split}: {kept:,} of {read:,} pairs kept"
+    read = pairs + dropped.total()
+    line = f"{split}: {pairs:,} of {read:,} pairs kept"
     if not dropped:
         return line
     counts = ", ".join(f"{count:,} {reasons[reason]}" for reason, count in dropped.most_common())

@@ -32,7 +32,7 @@ def options(encoding, *more, run_dir="-", output="-"):
 def build(encoding, *more, seed=1):
     torch.manual_seed(seed)
     arguments = plain.parse(options(encoding, "--dropout", "0", *more))
-    return plain.PlainTransformer(arguments, types=12, source_scale=1.25).eval()
+    return plain.PlainTransformer(arguments, entries=12, source_scale=1.25).eval()
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_ids_of_the_tokenizer_are_ours_on_odd_lines(tmp_path, kind):
     for line, encoding in zip(lines, found):
         # what is beyond the dictionary is replaced, as the model card says
         theirs = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
-        assert theirs == [dictionary.index(piece) for piece in pair.pieces(line)], ascii(line)
+        assert theirs == [dictionary.index(piece) for piece in pair.encode(line)], ascii(line)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def lines_of(comparison):
 
 def rows_of(comparison):
     """The names of our rows, in the order of the table, None where the paper's stands alone."""
-    return [entry.ours and str(entry.ours) for entry in comparison.entries]
+    return [entry.our_row and str(entry.our_row) for entry in comparison.entries]
 
 
 def test_seeds_are_averaged_over_their_means_of_test_sets():
@@ -248,7 +248,7 @@ def test_settings_are_columns_of_chens_table_6():
     ]
     entry = compare(load("chen2021-6"), cells).entries[3]
     ours = {name: figure.value for name, figure in entry.figures.items()}
-    assert str(entry.ours) == "rel_scalar"
+    assert str(entry.our_row) == "rel_scalar"
     # Tensor2Tensor's tokenisation is compared with the paper, 13a stands beside it
     assert ours == {"EN-DE": 22, "DE-EN": None, "EN-CS": 12,
                     "EN-DE, 13a": 21, "DE-EN, 13a": None, "EN-CS, 13a": 11}  # fmt: skip
@@ -270,7 +270,7 @@ def cape(shift, *bleu):
     ],
 )
 def test_of_capes_shifts_the_best_on_validation_data_is_compared(cells, best):
-    entries = {str(entry.ours): entry for entry in compare(load("cape-2"), cells).entries}
+    entries = {str(entry.our_row): entry for entry in compare(load("cape-2"), cells).entries}
     assert entries[best].row.labels == ["CAPE, 6L-6L", "DE"]
     others = {f"de6/{one.row}" for one in cells} - {best}
     assert all(entries[name].row is None for name in others)

@@ -242,14 +242,14 @@ def _tie(weights: HfWeights, embeddings: str, tied: bool) -> None:
 def _segments(weights: HfWeights) -> str:
     """Return the kind of segments; a single one is added to all positions."""
     name, table = f"{BERT_ENCODER}.segments.weight", f"{BERT_ENCODER}.embed_positions.weight"
-    types = weights.fairseq.get(name)
-    if types is None or len(types) == 2:
-        return "none" if types is None else "input"
-    if len(types) > 2 or (bool(types.any()) and table not in weights.fairseq):
-        raise UsageError(f"{weights.folder}: it has {len(types)} types of segments")
+    segments = weights.fairseq.get(name)
+    if segments is None or len(segments) == 2:
+        return "none" if segments is None else "input"
+    if len(segments) > 2 or (bool(segments.any()) and table not in weights.fairseq):
+        raise UsageError(f"{weights.folder}: it has {len(segments)} types of segments")
     del weights.fairseq[name]
-    if bool(types.any()):
-        weights.fairseq[table][2:] += types
+    if bool(segments.any()):
+        weights.fairseq[table][2:] += segments
     return "none"
 
 

@@ -43,11 +43,11 @@ def read_vocabulary(folder: str, vocab_size: int) -> List[str]:
         if os.path.exists(os.path.join(folder, name))
     }
     check_same_vocabulary(vocabularies, folder)
-    pieces = _sentencepieces(folder)
-    if not vocabularies and pieces:
+    model = _sentencepieces(folder)
+    if not vocabularies and model:
         # fairseq's order, which XLM-R has
-        symbols = [*SPECIALS[:4], *SentencePiece(pieces).vocabulary()]
-        vocabularies[pieces] = {**dict(enumerate(symbols)), vocab_size - 1: MASK}
+        symbols = [*SPECIALS[:4], *SentencePiece(model).vocabulary()]
+        vocabularies[model] = {**dict(enumerate(symbols)), vocab_size - 1: MASK}
     if not any(vocabularies.values()):
         raise UsageError(f"{folder} has no vocabulary: vocab.txt, tokenizer.json, vocab.json")
     by_number = next(filter(None, vocabularies.values()))
@@ -63,13 +63,13 @@ def _sentencepieces(folder: str) -> str:
 
 
 def add_subwords(
-    imported: ImportedModel, folder: str, pieces: List[str], case: Optional[Dict[str, Any]]
+    imported: ImportedModel, folder: str, symbols: List[str], case: Optional[Dict[str, Any]]
 ) -> None:
     """Add the file that cuts text, as far as it is of a kind that ours is."""
     if _sentencepieces(folder):
         imported.files[SentencePiece.name] = _sentencepieces(folder)
     elif case is not None:
-        usable = [piece for piece in pieces if piece and piece == "".join(piece.split())]
+        usable = [piece for piece in symbols if piece and piece == "".join(piece.split())]
         numbers = {piece: number for number, piece in enumerate([UNKNOWN, *usable])}
         imported.texts[WordPiece.name] = json.dumps(wordpiece_model(numbers, **case))
     else:

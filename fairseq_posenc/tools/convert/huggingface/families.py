@@ -45,8 +45,8 @@ def imported_family(config: HfConfig) -> Adapter:
     adapter = FAMILIES.get(model_type)
     if adapter and adapter.read:
         return adapter
-    types = ", ".join(name for name, entry in FAMILIES.items() if entry.read)
-    reason = f"only {types} and what posenc export writes are imported"
+    names = ", ".join(name for name, entry in FAMILIES.items() if entry.read)
+    reason = f"only {names} and what posenc export writes are imported"
     reason = _REASONS.get(model_type, reason)
     raise UsageError(
         f"{config.folder} is a model of type {model_type:.40}, which is not imported: {reason}"

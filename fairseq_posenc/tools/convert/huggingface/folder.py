@@ -225,11 +225,11 @@ def dictionary_of(
     return dictionary
 
 
-def check_vocab_size(vocabulary: int, types: int, folder: str) -> None:
+def check_vocab_size(vocabulary: int, rows: int, folder: str) -> None:
     """Refuse a vocabulary that has fewer entries than embeddings have rows, but for padding."""
-    if types - vocabulary >= _ROWS_MULTIPLE:
+    if rows - vocabulary >= _ROWS_MULTIPLE:
         raise UsageError(
-            f"{folder}: its vocabulary has {vocabulary} types, its model {types}; put the "
+            f"{folder}: its vocabulary has {vocabulary} types, its model {rows}; put the "
             "tokenizer that belongs to the model there"
         )
 
@@ -245,12 +245,12 @@ def tokenizer_field(folder: str, name: str, default: Any) -> Any:
 
 def check_same_vocabulary(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> None:
     """Refuse files that have different entries for a number, and so are of two models."""
-    for (name, types), (other_name, other_types) in combinations(vocabularies.items(), 2):
-        for number in sorted(types.keys() & other_types.keys()):
-            if types[number] != other_types[number]:
+    for (name, symbols), (other_name, other_symbols) in combinations(vocabularies.items(), 2):
+        for number in sorted(symbols.keys() & other_symbols.keys()):
+            if symbols[number] != other_symbols[number]:
                 raise UsageError(
-                    f"{folder}: type {number} is {types[number]!r:.60} in {name} and "
-                    f"{other_types[number]!r:.60} in {other_name}; they are of two models"
+                    f"{folder}: type {number} is {symbols[number]!r:.60} in {name} and "
+                    f"{other_symbols[number]!r:.60} in {other_name}; they are of two models"
                 )
 
 
@@ -271,7 +271,7 @@ def read_tokenizer_json(path: str) -> Dict[int, str]:
     if is_unigram:
         if not all(len(pair) == 2 and isinstance(pair[0], str) for pair in vocabulary):
             raise UsageError(f"{path} is not from tokenizers, or damaged: its pairs")
-        types = {number: pair[0] for number, pair in enumerate(vocabulary)}
+        symbols = {number: pair[0] for number, pair in enumerate(vocabulary)}
     else:
-        types = {number: symbol for symbol, number in vocabulary.items()}
-    return {**types, **{token["id"]: token["content"] for token in content["added_tokens"]}}
+        symbols = {number: symbol for symbol, number in vocabulary.items()}
+    return {**symbols, **{token["id"]: token["content"] for token in content["added_tokens"]}}

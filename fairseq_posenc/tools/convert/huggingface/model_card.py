@@ -119,8 +119,8 @@ def write(
     else:
         model_name, tag, code = "BERT", "fill-mask", _BERT
     if any("not in the dictionary" in note for note in notes):
-        types = next(iter(source.vocab_sizes.values()))
-        parts["unknown"] = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n'
+        entries = next(iter(source.vocab_sizes.values()))
+        parts["unknown"] = f'batch["input_ids"][batch["input_ids"] >= {entries}] = 3\n'
     if os.path.isdir(os.path.join(folder, TARGET)):
         parts["second"] = f'tokenizer = AutoTokenizer.from_pretrained(f"{{folder}}/{TARGET}")\n'
     text = _CARD.format(

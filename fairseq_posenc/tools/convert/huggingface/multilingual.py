@@ -190,7 +190,7 @@ def _train_options(model: Dict[str, Any], style: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[str], List[str]]:
+def _vocabulary(folder: str, rows: int, style: str) -> Tuple[List[str], List[str], List[str]]:
     """Return the types in their order, languages by fairseq's names, the languages, and tags.
 
     Tags are tokens that somebody added to the tokenizer, and no languages.
@@ -203,14 +203,14 @@ def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[st
     codes = [*codes, *new_codes]
     for number, token in added.items():
         by_number[number] = get_lang_tok(token, style) if token in new_codes else token
-    if sorted(by_number) != list(range(len(by_number))) or len(by_number) > types:
+    if sorted(by_number) != list(range(len(by_number))) or len(by_number) > rows:
         raise UsageError(
             f"{folder}: the numbers of its vocabulary should be 0…{len(by_number) - 1}, and no "
-            f"more than vocab_size {types}"
+            f"more than vocab_size {rows}"
         )
-    check_vocab_size(len(by_number), types, folder)
+    check_vocab_size(len(by_number), rows, folder)
     symbols = [by_number[number] for number in range(len(by_number))]
-    symbols += [f"madeupword{number:04d}" for number in range(types - len(by_number))]
+    symbols += [f"madeupword{number:04d}" for number in range(rows - len(by_number))]
     if tuple(symbols[:4]) != SPECIALS[:4]:
         raise UsageError(f"{folder}: its vocabulary does not begin with {' '.join(SPECIALS[:4])}")
     distinct = set(symbols)
@@ -251,8 +251,8 @@ def __vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[str]
     if os.path.exists(path["tokenizer.json"]):
         by_number = read_tokenizer_json(path["tokenizer.json"])
     elif os.path.exists(path[SENTENCEPIECE]):
-        pieces = SentencePiece(path[SENTENCEPIECE]).vocabulary()
-        by_number = dict(enumerate([*SPECIALS[:4], *pieces, *codes, MASK]))
+        subwords = SentencePiece(path[SENTENCEPIECE]).vocabulary()
+        by_number = dict(enumerate([*SPECIALS[:4], *subwords, *codes, MASK]))
     else:
         raise UsageError(
             f"{folder} has no vocabulary: tokenizer.json, {SENTENCEPIECE} or vocab.json"

@@ -27,13 +27,13 @@ def input_table(source: ExportSource, stack: str, unused: bool = True) -> Tensor
 
 def position_type(source: ExportSource) -> Optional[str]:
     """Return ``sinusoids`` (fairseq's), ``table``, ``rotary``, ``t5``, ``alibi``; or ``None``."""
-    types = {
+    position_types = {
         _type_of_stack(source.exported_positions(name, source.limits[name]), stack)
         for name, stack in source.stacks.items()
     }
-    if types == {"sinusoids", "table"}:
+    if position_types == {"sinusoids", "table"}:
         return "table"  # CAPE scales the positions of the source alone
-    return types.pop() if len(types) == 1 else None
+    return position_types.pop() if len(position_types) == 1 else None
 
 
 def _type_of_stack(exported: ExportedPositions, stack: Any) -> Optional[str]:

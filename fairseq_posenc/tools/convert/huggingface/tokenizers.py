@@ -37,15 +37,15 @@ _UNIGRAM.update(add_dummy_prefix=1, escape_whitespaces=1)
 
 
 class TokenizerPair(NamedTuple):
-    """A tokenizer of the library, what it takes, and ours: from such a text to pieces, and back.
+    """A tokenizer of the library, what it takes, and ours: it encodes such a text, and decodes.
 
     ``scores`` are those of the pieces, if text is cut into those of the largest sum.
     """
 
     tokenizer: Any
     takes: str
-    pieces: Any
-    text: Any
+    encode: Any
+    decode: Any
     scores: Mapping[str, float] = {}
 
 
@@ -150,15 +150,15 @@ def read_tokenizer(dictionary: Dictionary, data: str) -> TokenizerPair:
             _bpe(path[CODES], dictionary),
             "text that is tokenised as by posenc prepare tokenise",
             lambda text: bpe.encode(text).split(),
-            lambda pieces: (" ".join(pieces) + " ").replace(f"{_CONTINUES} ", "").rstrip(),
+            lambda subwords: (" ".join(subwords) + " ").replace(f"{_CONTINUES} ", "").rstrip(),
         )
     return TokenizerPair(_words(dictionary), "types separated by spaces", str.split, " ".join)
 
 
-def _numbered(dictionary: Dictionary, pieces: Sequence[str]) -> Dict[str, int]:
+def _numbered(dictionary: Dictionary, subwords: Sequence[str]) -> Dict[str, int]:
     """Return the number of each of the dictionary's types, and further ones for other pieces."""
     numbers = {symbol: number for number, symbol in enumerate(dictionary.symbols)}
-    for piece in pieces:
+    for piece in subwords:
         numbers.setdefault(piece, len(numbers))
     return numbers
 
@@ -226,8 +226,8 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
             "ctranslate2 or safetensors"
         )
     tokenizers, scores = library("tokenizers"), model.scores()
-    pieces = _numbered(dictionary, list(scores))
-    vocabulary = [(piece, scores.get(piece, 0.0)) for piece in pieces]
+    numbers = _numbered(dictionary, list(scores))
+    vocabulary = [(piece, scores.get(piece, 0.0)) for piece in numbers]
     tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=dictionary.unk()))
     normalizers, regex = tokenizers.normalizers, tokenizers.Regex
     parted = regex(r"(?=[\p{M}\u200c\u200d\uff9e\uff9f\u1100-\u11ff])")
@@ -260,17 +260,18 @@ def compare_tokenizers(
     """
     ties = 0
     for sentence in sentences:
-        text = pair.text([dictionary[n] for n in sentence if n >= dictionary.nspecial])
-        pieces, encoding = pair.pieces(text), pair.tokenizer.encode(text, add_special_tokens=False)
+        text = pair.decode([dictionary[n] for n in sentence if n >= dictionary.nspecial])
+        subwords = pair.encode(text)
+        encoding = pair.tokenizer.encode(text, add_special_tokens=False)
         hf_ids = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
-        if [dictionary.index(piece) for piece in pieces] == hf_ids:
+        if [dictionary.index(piece) for piece in subwords] == hf_ids:
             continue
         sums = [
             sum(pair.scores.get(piece, 0.0) for piece in segmentation)
-            for segmentation in (pieces, encoding.tokens)
+            for segmentation in (subwords, encoding.tokens)
         ]
         if (
-            "".join(pieces) != "".join(encoding.tokens)
+            "".join(subwords) != "".join(encoding.tokens)
             or not pair.scores
             or not math.isclose(*sums, rel_tol=1e-6)
         ):

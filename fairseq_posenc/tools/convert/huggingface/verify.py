@@ -112,9 +112,9 @@ def inputs(tokens: Tensor) -> Dict[str, Tensor]:
 
 def padded(sentences: Sequence[List[int]], longest: int) -> Tensor:
     """Return ``(batch, length)``, padded on the right, no longer than ``longest``."""
-    cut = [torch.tensor(sentence[:longest]) for sentence in sentences]
+    truncated = [torch.tensor(sentence[:longest]) for sentence in sentences]
     padding = float(SPECIAL_IDS["pad_token_id"])
-    return torch.nn.utils.rnn.pad_sequence(cut, batch_first=True, padding_value=padding)
+    return torch.nn.utils.rnn.pad_sequence(truncated, batch_first=True, padding_value=padding)
 
 
 def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text: str) -> List[str]:
@@ -138,9 +138,9 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
     notes = ["0 sentences tokenised by both; scores are compared on random tokens"]
     files = {*imported.files, *imported.texts} & {CODES, WordPiece.name, SentencePiece.name}
     if files:
-        cut = _cut(imported, checkpoint, lines)
-        notes = _compare_pieces(imported, folder, cut, lines, SentencePiece.name in files)
-        drawn = [[sentence, *drawn_sides[1:]] for sentence, drawn_sides in zip(cut, drawn)]
+        encoded = _cut(imported, checkpoint, lines)
+        notes = _compare_pieces(imported, folder, encoded, lines, SentencePiece.name in files)
+        drawn = [[sentence, *drawn_sides[1:]] for sentence, drawn_sides in zip(encoded, drawn)]
     tags = _tags(imported) or [[], []]
     sentences = [[tag + side for tag, side in zip(tags, sides)] for sides in drawn]
     transformers.logging.disable_progress_bar()
@@ -178,7 +178,7 @@ def _cut(imported: ImportedModel, checkpoint: str, lines: List[str]) -> List[Lis
 
 
 def _compare_pieces(
-    imported: ImportedModel, folder: str, cut: List[List[int]], lines: List[str], tolerant: bool
+    imported: ImportedModel, folder: str, encoded: List[List[int]], lines: List[str], tolerant: bool
 ) -> List[str]:
     """Compare numbers with those of the tokenizer of transformers.
 
@@ -192,17 +192,17 @@ def _compare_pieces(
     fairseq_ids = {number: n for n, number in enumerate(imported.hf_ids[0])}
     begins = {_BOS, *(number for tag in _tags(imported) for number in tag)}
     differing = []
-    for line, sentence in zip(lines, cut):
+    for line, sentence in zip(lines, encoded):
         numbers = [fairseq_ids.get(n, -1) for n in tokenizer(line)["input_ids"]]
         hf_sentence = [n for n in numbers if n not in begins]
         if hf_sentence == sentence:
             continue
         spelt = tokenizer.convert_ids_to_tokens(tokenizer.encode(line, add_special_tokens=False))
         if not tolerant or spelt == [dictionary[n] for n in sentence[:-1]]:
-            pieces = " ".join(dictionary[n] for n in sentence[:-1])
+            subwords = " ".join(dictionary[n] for n in sentence[:-1])
             raise UsageError(
                 f"{folder}: its tokenizer in transformers makes {' '.join(spelt):.60} of "
-                f"{line:.60}, and posenc {pieces:.60}"
+                f"{line:.60}, and posenc {subwords:.60}"
             )
         differing.append(line)
     note = f"{len(lines) - len(differing)} of {len(lines)} sentences are cut as by transformers"
