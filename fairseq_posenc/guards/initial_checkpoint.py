@@ -22,7 +22,7 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures, source_bos
 from fairseq_posenc.guards.option_checks import check_options
-from fairseq_posenc.guards.save_folder import FINE_TUNING, first_checkpoint
+from fairseq_posenc.guards.save_folder import first_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -90,11 +90,11 @@ def find_initial_checkpoint(args: Any) -> Optional[InitialCheckpoint]:
         return None
     if getattr(args, "restore_file", None) is None:
         return None
-    path, option = first_checkpoint(args, getattr(args, "checkpoint_suffix", None) or "")
-    if path is None or not (option == FINE_TUNING or os.path.exists(path)):
+    first = first_checkpoint(args, getattr(args, "checkpoint_suffix", None) or "")
+    if first is None or (first.is_continued and not os.path.exists(first.path)):
         return None
-    resets = bool(getattr(args, "reset_optimizer", False))
-    fine_tuning = resets or option == FINE_TUNING
+    path, resets = first.path, bool(getattr(args, "reset_optimizer", False))
+    fine_tuning = resets or not first.is_continued
     inherits_options = resets or getattr(args, "finetune_from_model", None) is not None
     state = load_checkpoint(path)
     check_options(state, path, builds=False)

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import socket
-from typing import Any, Dict, List, Optional, TextIO, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, TextIO
 
 from fairseq_posenc.errors import UsageError
 
@@ -23,20 +23,33 @@ _locks: Dict[str, TextIO] = {}
 FINE_TUNING = "--finetune-from-model"
 
 
-def first_checkpoint(cfg: Any, suffix: str = "") -> Tuple[Optional[str], str]:
-    """Return the checkpoint that fairseq begins with, and the option that names it.
+class FirstCheckpoint(NamedTuple):
+    """The checkpoint that a training begins with, which may be missing, and the option that names
+    it; no option names the last one of ``--save-dir``."""
 
-    As ``load_checkpoint`` of its ``checkpoint_utils`` chooses. The file may be missing. No option
-    names the last one of ``--save-dir``; without any checkpoint it is ``(None, FINE_TUNING)``.
+    path: str
+    option: str = ""
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether the training of the checkpoint goes on."""
+        return self.option != FINE_TUNING
+
+
+def first_checkpoint(cfg: Any, suffix: str = "") -> Optional[FirstCheckpoint]:
+    """Return the checkpoint that fairseq begins with, if any.
+
+    As ``load_checkpoint`` of its ``checkpoint_utils`` chooses.
     """
     if cfg.restore_file != LAST:
-        return cfg.restore_file.replace(".pt", f"{suffix}.pt"), "--restore-file"
+        return FirstCheckpoint(cfg.restore_file.replace(".pt", f"{suffix}.pt"), "--restore-file")
     last = os.path.join(cfg.save_dir, LAST.replace(".pt", f"{suffix}.pt"))
     if os.path.exists(last):
-        return last, ""
+        return FirstCheckpoint(last)
     if getattr(cfg, "continue_once", None):
-        return cfg.continue_once, "--continue-once"
-    return getattr(cfg, "finetune_from_model", None), FINE_TUNING
+        return FirstCheckpoint(cfg.continue_once, "--continue-once")
+    model = getattr(cfg, "finetune_from_model", None)
+    return FirstCheckpoint(model, FINE_TUNING) if model else None
 
 
 def check_start(cfg: Any, suffix: str = "") -> bool:
@@ -54,16 +67,17 @@ def check_start(cfg: Any, suffix: str = "") -> bool:
             The folder holds checkpoints, and the training begins with none of them: fairseq would
             write over them.
     """
-    start, option = first_checkpoint(cfg, suffix)
-    if not option and cfg.finetune_from_model:
+    first = first_checkpoint(cfg, suffix)
+    start, continued = (first.path, first.is_continued) if first else ("", False)
+    if first and not first.option and cfg.finetune_from_model:
         logger.info("continuing %s; %s %s is not read", start, FINE_TUNING, cfg.finetune_from_model)
-    elif start and option != FINE_TUNING and not os.path.isfile(start):
+    elif first and continued and not os.path.isfile(start):
         saved = os.path.join(cfg.save_dir, os.path.basename(start))
         raise UsageError(
-            f"there is no checkpoint {start} ({option})"
+            f"there is no checkpoint {start} ({first.option})"
             + (f"; is {saved} meant?" if os.path.isfile(saved) else "")
         )
-    resumed = option != FINE_TUNING and not cfg.reset_optimizer
+    resumed = continued and not cfg.reset_optimizer
     folder = os.path.realpath(cfg.save_dir)
     if cfg.no_save or (start and os.path.dirname(os.path.realpath(start)) == folder):
         return resumed
