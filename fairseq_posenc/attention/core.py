@@ -9,8 +9,8 @@ order  backend                     takes
                                    faster than ours
 3      :class:`CpuChunks`          on a CPU in float32: others with gradients or dropout,
                                    and inference with 16 queries and more
-4      :class:`Lean`               on a GPU in half precision, keeping less: self-attention over
-                                   whole sequences, with other terms
+4      :class:`HalfPrecision`      on a GPU in half precision, with 2 bytes per score kept for the
+                                   backward pass: self-attention over whole sequences, other terms
 5      :class:`Plain`              everything, anywhere; alone it returns the weights
 =====  ==========================  ===========================================================
 
@@ -24,7 +24,7 @@ from typing import Optional, Tuple, Type
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from fairseq_posenc.attention import cpu, fused, lean, plain
+from fairseq_posenc.attention import cpu, fused, half_precision, plain
 from fairseq_posenc.attention.cpu.chunks import LONG_CAUSAL
 from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
@@ -115,15 +115,15 @@ class CpuSdpa(AttentionBackend):
     attend = staticmethod(fused.attend)
 
 
-class Lean(AttentionBackend):
+class HalfPrecision(AttentionBackend):
     """The plain computation on a GPU in half precision; it keeps 2 bytes per score instead of 7."""
 
     @staticmethod
     def supports(inputs: Inputs) -> bool:
         """Return whether the backend is the one for these inputs."""
-        return inputs.queries.is_cuda and not is_compiling() and lean.supports(inputs)
+        return inputs.queries.is_cuda and not is_compiling() and half_precision.supports(inputs)
 
-    attend = staticmethod(lean.attend)
+    attend = staticmethod(half_precision.attend)
 
 
 class Plain(AttentionBackend):
@@ -140,7 +140,13 @@ class Plain(AttentionBackend):
         return plain.attend(inputs)[0]
 
 
-BACKENDS: Tuple[Type[AttentionBackend], ...] = (SharedMaskSdpa, CpuSdpa, CpuChunks, Lean, Plain)
+BACKENDS: Tuple[Type[AttentionBackend], ...] = (
+    SharedMaskSdpa,
+    CpuSdpa,
+    CpuChunks,
+    HalfPrecision,
+    Plain,
+)
 
 
 def attend(

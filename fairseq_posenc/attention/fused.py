@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from fairseq_posenc.attention import plain
 from fairseq_posenc.attention.plain import Inputs
 
-# What a further channel gives to the scores of hidden keys; exact in half precision.
-_HIDDEN = -(2.0**14)
+# What a further channel gives to the scores of masked keys; exact in half precision.
+_MASK_VALUE = -(2.0**14)
 # Fused kernels take widths that are multiples of this.
 _ALIGNMENT = 8
 
@@ -84,10 +84,10 @@ def with_one_mask(inputs: Inputs) -> Inputs:
         scalars = (terms.segment_scalars / terms.scale).to(queries.dtype)
         of_queries, of_keys = [segments @ scalars], [segments]
     if padding_mask is not None:
-        # 1 / scale times 0 at tokens, _HIDDEN at padding; hidden: (B, 1, K, 1)
-        hidden = padding_mask[:, None, :, None].to(keys.dtype) * _HIDDEN
-        of_queries.append(torch.full_like(hidden, 1 / terms.scale))
-        of_keys.append(hidden)
+        # 1 / scale times 0 at tokens, _MASK_VALUE at padding; masked: (B, 1, K, 1)
+        masked = padding_mask[:, None, :, None].to(keys.dtype) * _MASK_VALUE
+        of_queries.append(torch.full_like(masked, 1 / terms.scale))
+        of_keys.append(masked)
     queries, keys = _with_channels(queries, of_queries), _with_channels(keys, of_keys)
     terms = replace(terms, segments=None, segment_scalars=None)
     return Inputs(queries, keys, values, terms, None, causal, dropout_p)

@@ -22,8 +22,8 @@ class Inputs(NamedTuple):
         keys: ``(B, H, K, d)``; in self-attention rotated.
         values: ``(B, H, K, d)``.
         terms: what the encoding adds, with the scale and, if there are distances, their keys.
-        padding_mask: ``(B, K)`` bool, true where a key must not be looked at. A query that may look
-            at nothing gets some finite output.
+        padding_mask: ``(B, K)`` bool, true where a key is masked. A query whose keys are all
+            masked gets some finite output.
         causal: whether a query sees no later key; ``Q = K``.
         dropout_p: probability that a weight is dropped; 0 where dropout is not active.
     """
@@ -64,7 +64,7 @@ def attention_weights(inputs: Inputs) -> Tensor:
 
 
 def scores_of(inputs: Inputs) -> Tensor:
-    """Return the scores ``(B, H, Q, K)``, in float32 at least; hidden ones are very low."""
+    """Return the scores ``(B, H, Q, K)``, in float32 at least; masked ones are very low."""
     queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
     dtype = torch.promote_types(queries.dtype, torch.float32)
     queries = queries * terms.scale
@@ -90,13 +90,13 @@ def scores_of(inputs: Inputs) -> Tensor:
     bias = additive_bias(terms, dtype)
     if bias is not None:
         scores += bias
-    # hidden: (B or 1, 1, 1 or Q, K), added once
-    hidden = None if inputs.padding_mask is None else padding_bias(inputs.padding_mask, dtype)
+    # masked: (B or 1, 1, 1 or Q, K), added once
+    masked = None if inputs.padding_mask is None else padding_bias(inputs.padding_mask, dtype)
     if inputs.causal:
         future = causal_bias(queries.size(2), dtype, scores.device)
-        hidden = future if hidden is None else hidden + future
-    if hidden is not None:
-        scores += hidden
+        masked = future if masked is None else masked + future
+    if masked is not None:
+        scores += masked
     return scores
 
 
@@ -131,19 +131,19 @@ def additive_bias(terms: AttentionTerms, dtype: torch.dtype) -> Optional[Tensor]
 def padding_bias(padding_mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the bias ``(B, 1, 1, K)`` of a mask ``(B, K)``, true at padding."""
     bias = torch.zeros(padding_mask.shape, dtype=dtype, device=padding_mask.device)
-    return bias.masked_fill_(padding_mask, _hidden(dtype))[:, None, None]
+    return bias.masked_fill_(padding_mask, _mask_value(dtype))[:, None, None]
 
 
 def causal_bias(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return the bias ``(1, length, length)`` that hides the future."""
-    return torch.full((1, length, length), _hidden(dtype), dtype=dtype, device=device).triu_(1)
+    return torch.full((1, length, length), _mask_value(dtype), dtype=dtype, device=device).triu_(1)
 
 
-def _hidden(dtype: torch.dtype) -> float:
-    """Return the bias of a key that must not be looked at.
+def _mask_value(dtype: torch.dtype) -> float:
+    """Return the bias of a masked key.
 
-    It outweighs any score, and two of them are still finite, so that a query that may look at
-    nothing gets finite weights.
+    It outweighs any score, and two of them are still finite, so that a query whose keys are all
+    masked gets finite weights.
     """
     return torch.finfo(dtype).min / 2
 

@@ -65,7 +65,7 @@ class SelfAttentionBase(Projections):
         Args:
             x: ``(length, batch, channels)``, or ``(batch, length, channels)`` if batch first.
             terms: this layer's.
-            padding_mask: ``(batch, keys)`` bool, true at padding, which is not looked at.
+            padding_mask: ``(batch, keys)`` bool, true at padding, which is masked.
             causal: whether a token sees no later ones.
             prefix: when decoding step by step, the tokens before. ``x`` is then of the newest
                 token, ``padding_mask`` and ``terms`` of the prefix so far.

@@ -1,4 +1,4 @@
-"""Dictionaries and binarised data, looked at before fairseq reads them.
+"""Dictionaries and binarised data, checked before fairseq reads them.
 
 Of a file that was cut short, or with an index that is another file's, fairseq reads what comes, or
 fails hours later.
@@ -91,7 +91,7 @@ def check_indexed(path: str, entries: Optional[int] = None) -> Optional[Index]:
 
     Args:
         path: without the endings. Data in fairseq's Huffman format are left alone.
-        entries: of the dictionary; if given, all tokens are looked at.
+        entries: of the dictionary; if given, all tokens are checked.
 
     Returns:
         What the index says; None if a file is missing, or of Huffman's format.

@@ -49,7 +49,7 @@ class SelfAttention(projections.SelfAttentionBase):
         Args:
             x: ``(batch, length, channels)``.
             terms: this layer's, ``encoding(positions).attention[layer]``; ``None`` for none.
-            padding_mask: ``(batch, length)`` bool, true at padding, which is not looked at.
+            padding_mask: ``(batch, length)`` bool, true at padding, which is masked.
         """
         outputs, _ = self.attend(x, terms or AttentionTerms(), padding_mask, self.causal)
         return outputs

@@ -60,7 +60,7 @@ class Watch:
     """Tells of a training whose loss is higher after warm-up than it was within it.
 
     The first loss at twice the warm-up or later, whose updates are all behind it, is compared with
-    the lowest one within it. A warm-up of fewer than 100 updates is not looked at.
+    the lowest one within it. A warm-up of fewer than 100 updates does not count.
     """
 
     def __init__(self, warmup: int):

@@ -67,7 +67,7 @@ def attend(inputs: Inputs) -> Tensor:
 class _ChunkedAttention(torch.autograd.Function):
     """Attention; the arguments after the padding mask are differentiable.
 
-    The marked weights of all chunks are kept for the backward pass: a dropped one is negative.
+    The signed weights of all chunks are kept for the backward pass: a dropped one is negative.
     Those of long sequences are not, but computed again from the same random numbers, so that memory
     grows with the length and not with its square.
     """
@@ -79,16 +79,16 @@ class _ChunkedAttention(torch.autograd.Function):
         work = ChunkPass(settings, padding_mask, queries, keys, values, *tables)
         outputs = _time_first(queries, values.size(-1))  # (B, H, Q, d)
         by_matrix = outputs.flatten(0, 1)  # (B·H, Q, d)
-        weights, condensed = [], []
+        weights, distance_weights = [], []
         for chunk in work.chunks():
-            part, marked, by_distance = work.forward(chunk)
+            part, signed, by_distance = work.forward(chunk)
             by_matrix[chunk.matrices, chunk.rows] = part
             if settings.keep:
-                weights.append(marked)
-                condensed.append(by_distance)
+                weights.append(signed)
+                distance_weights.append(by_distance)
         ctx.settings = settings
         inputs = (padding_mask, queries, keys, values) + tables
-        ctx.save_for_backward(*inputs, *weights, *condensed)
+        ctx.save_for_backward(*inputs, *weights, *distance_weights)
         return outputs
 
     @staticmethod
@@ -106,9 +106,9 @@ class _ChunkedAttention(torch.autograd.Function):
         work = ChunkPass(ctx.settings, *inputs)
         gradients = [_time_first(tensor, tensor.size(-1)) for tensor in inputs[1:4]]
         into, by_matrix = [x.flatten(0, 1) for x in gradients], gradient.flatten(0, 1)
-        for chunk, (marked, by_distance) in zip(work.chunks(), by_chunk):
+        for chunk, (signed, by_distance) in zip(work.chunks(), by_chunk):
             part = by_matrix[chunk.matrices, chunk.rows]
-            scores = work.backward(chunk, marked, by_distance, part, into)
+            scores = work.backward(chunk, signed, by_distance, part, into)
             if needs[0]:
                 work.additive.backward(scores, chunk)
         by_name = work.table_gradients(into[2])
@@ -117,7 +117,7 @@ class _ChunkedAttention(torch.autograd.Function):
 
 
 def _recomputed(ctx: Any, inputs: Sequence[Optional[Tensor]]) -> Iterator[Tuple[Tensor, Any]]:
-    """Yield the marked and the condensed weights of each chunk, as the forward pass had them."""
+    """Yield the signed weights of each chunk, and those by distance, as in the forward pass."""
     generator = torch.Generator()
     if ctx.settings.dropout_p:
         generator.set_state(ctx.random_state)

@@ -71,15 +71,15 @@ class ChunkPass:
         if self.head_by_head:
             distances = terms["distance_keys"], terms["position_query"]
             self.score_terms.append(Distances(layout, *distances, settings.scale))
-        self.relative_values, slack = None, 0
+        self.relative_values, margin = None, 0
         if terms["relative_keys"] is not None:
             table = relative.build(layout, terms["relative_keys"], settings.scale)
             self.score_terms.append(table)
-            slack = table.slack
+            margin = table.margin
         if terms["relative_values"] is not None:
             table = relative.build(layout, terms["relative_values"], self.undropped_scale)
-            self.relative_values, slack = table, max(slack, table.slack)
-        self.scores, self.undropped = Scratch(queries, slack), Scratch(queries, slack)
+            self.relative_values, margin = table, max(margin, table.margin)
+        self.scores, self.undropped = Scratch(queries, margin), Scratch(queries, margin)
         self.part = Scratch(queries, 0)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -90,7 +90,7 @@ class ChunkPass:
         """Compute a chunk.
 
         Returns:
-            The outputs ``(matrices, rows, d)``, which the next call overwrites; the marked weights
+            The outputs ``(matrices, rows, d)``, which the next call overwrites; the signed weights
             ``(matrices, rows, columns)``, of which the dropped ones are negative; and what the
             gradient of relative values needs of them, if that is not the weights themselves.
         """
@@ -107,35 +107,35 @@ class ChunkPass:
         for term in self.score_terms:
             term.add_to_scores(scores, queries, chunk)
 
-        # marked: the softmax, in the scores' memory; dropped weights get a minus sign, so
+        # signed: the softmax, in the scores' memory; dropped weights get a minus sign, so
         # that one tensor keeps the weights and the dropout mask for the backward pass
-        marked = torch.softmax(scores, dim=-1, out=scores)
+        signed = torch.softmax(scores, dim=-1, out=scores)
         if dropout_p:
-            _mark_dropped(marked, dropout_p, self.undropped.get(chunk.shape), self.generator)
-        undropped = self._without_dropped(marked)
+            _negate_dropped(signed, dropout_p, self.undropped.get(chunk.shape), self.generator)
+        undropped = self._without_dropped(signed)
 
         # outputs: (matrices, rows, d) = undropped_scale · undropped · (values + relative values)
         table = self.relative_values
         values = values if table is None else table.base_values(values)
-        outputs, condensed = self.part.get(undropped.shape[:2] + values.shape[2:]), None
+        outputs, distance_weights = self.part.get(undropped.shape[:2] + values.shape[2:]), None
         multiply(undropped, values, outputs, self.undropped_scale)
         if table is not None:
-            condensed = table.condense(undropped, chunk)
-            table.combine(outputs, condensed)
-        return outputs, marked, None if condensed is undropped else condensed
+            distance_weights = table.weights_by_distance(undropped, chunk)
+            table.combine(outputs, distance_weights)
+        return outputs, signed, None if distance_weights is undropped else distance_weights
 
     def backward(
         self,
         chunk: Chunk,
-        marked: Tensor,
-        condensed: Optional[Tensor],
+        signed: Tensor,
+        distance_weights: Optional[Tensor],
         gradient: Tensor,
         into: Sequence[Tensor],
     ) -> Tensor:
         """Compute the gradients of a chunk; its terms keep theirs until the end.
 
         Args:
-            chunk, marked, condensed: of :meth:`forward`, of which the last two are results.
+            chunk, signed, distance_weights: of :meth:`forward`, of which the last two are results.
             gradient: of the chunk's outputs.
             into: the gradients of queries, keys and values, each ``(B·H, T, d)``, to be written to.
 
@@ -148,7 +148,7 @@ class ChunkPass:
         values = values if table is None else table.base_values(values)
 
         # of the values: undropped_scale · undroppedᵀ · gradient
-        undropped = self._without_dropped(marked)
+        undropped = self._without_dropped(signed)
         self._add(into[2], undropped, gradient, self.undropped_scale, chunk)
 
         # of the undropped weights: undropped_scale · gradient · (values + relative values)ᵀ
@@ -156,10 +156,10 @@ class ChunkPass:
         multiply(gradient, values.transpose(1, 2), scores, self.undropped_scale)
         if table is not None:
             table.add_to_scores(scores, gradient, chunk)
-            table.accumulate(undropped if condensed is None else condensed, gradient)
+            table.accumulate(undropped if distance_weights is None else distance_weights, gradient)
 
         # of the scores: back through dropout and softmax, in the same memory
-        self._softmax_backward(scores, marked, undropped)
+        self._softmax_backward(scores, signed, undropped)
 
         # of keys and queries, and of the terms
         self._add(into[1], scores, queries, scale, chunk)
@@ -178,24 +178,24 @@ class ChunkPass:
             gradients["relative_values"] = self.relative_values.gradient(values)
         return gradients
 
-    def _without_dropped(self, marked: Tensor) -> Tensor:
+    def _without_dropped(self, signed: Tensor) -> Tensor:
         """Return the weights with 0 for the dropped ones; the rest is not scaled up."""
         if not self.settings.dropout_p:
-            return marked
-        return torch.clamp(marked, min=0, out=self.undropped.get(marked.shape))
+            return signed
+        return torch.clamp(signed, min=0, out=self.undropped.get(signed.shape))
 
-    def _softmax_backward(self, gradient: Tensor, marked: Tensor, undropped: Tensor) -> None:
+    def _softmax_backward(self, gradient: Tensor, signed: Tensor, undropped: Tensor) -> None:
         """Turn the gradient of the undropped weights into that of the scores, in its memory.
 
-        With weights ``w = |marked|`` and ``undropped`` ones, that is for each row
+        With weights ``w = |signed|`` and ``undropped`` ones, that is for each row
         ``gradient · undropped - w · Σ (gradient · undropped)``.
         """
         if not self.settings.dropout_p:
-            torch._softmax_backward_data(gradient, marked, -1, torch.float32, grad_input=gradient)
+            torch._softmax_backward_data(gradient, signed, -1, torch.float32, grad_input=gradient)
             return
         sums = gradient.mul_(undropped).sum(dim=-1, keepdim=True)
         # undropped is not needed any more: its memory takes the weights
-        gradient.addcmul_(torch.abs(marked, out=undropped), sums, value=-1)
+        gradient.addcmul_(torch.abs(signed, out=undropped), sums, value=-1)
 
     def _add(
         self, memory: Tensor, weights: Tensor, rows: Tensor, alpha: float, chunk: Chunk
@@ -214,7 +214,7 @@ def multiply(left: Tensor, right: Tensor, out: Tensor, alpha: float, beta: float
     return torch.baddbmm(out, left, right, beta=beta, alpha=alpha, out=out)
 
 
-def _mark_dropped(
+def _negate_dropped(
     weights: Tensor, p: float, noise: Tensor, generator: Optional[torch.Generator]
 ) -> None:
     """Make weights negative with probability ``p``, exact to 1/65536; ``noise`` is overwritten."""

@@ -90,17 +90,17 @@ def size(part: slice) -> int:
 class Scratch:
     """Memory for the scores of one chunk at a time, with some zeros before and behind them."""
 
-    def __init__(self, like: Tensor, slack: int):
-        self.like, self.slack = like, slack
+    def __init__(self, like: Tensor, margin: int):
+        self.like, self.margin = like, margin
         self.memory = like.new_empty(0)
 
     def get(self, shape: Sequence[int], fresh: bool = False) -> Tensor:
         """Return memory of that shape, which the next call overwrites."""
         numbers = shape[0] * shape[1] * shape[2]
-        needed = numbers + 2 * self.slack
+        needed = numbers + 2 * self.margin
         if fresh or self.memory.numel() < needed:
             self.memory = self.like.new_empty(needed)
-        if self.slack:
-            self.memory[: self.slack].zero_()
-            self.memory[self.slack + numbers : needed].zero_()
-        return self.memory[self.slack : self.slack + numbers].view(shape)
+        if self.margin:
+            self.memory[: self.margin].zero_()
+            self.memory[self.margin + numbers : needed].zero_()
+        return self.memory[self.margin : self.margin + numbers].view(shape)

@@ -6,7 +6,7 @@ scores' shape, gather its rows into outputs. There is a class for short and one 
 with the same methods; their ``rows`` are queries or outputs ``(matrices, rows, d)``:
 
 - ``add_to_scores`` adds the products of rows with the table to a chunk of scores;
-- ``condense`` turns a chunk of weights into what the next two methods take;
+- ``weights_by_distance`` turns a chunk of weights into what the next two methods take;
 - ``combine`` adds the weighted sums of the table's rows to rows;
 - ``accumulate`` adds the weighted sums of rows to the table's gradient;
 - ``gradient`` returns the table's gradient at the end.
@@ -46,9 +46,9 @@ class _Keys:
         self: Any, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
     ) -> None:
         """Keep the table's gradient and add to that of the queries."""
-        condensed = self.condense(gradient, chunk)
-        self.combine(query_gradient, condensed)
-        self.accumulate(condensed, queries)
+        distance_weights = self.weights_by_distance(gradient, chunk)
+        self.combine(query_gradient, distance_weights)
+        self.accumulate(distance_weights, queries)
 
     def gradients(self: Any) -> Dict[str, Tensor]:
         """Return the gradient of the table."""
@@ -61,7 +61,7 @@ class Pairs(_Keys):
     One product for each position then serves the whole batch and all heads.
     """
 
-    slack = 0
+    margin = 0
 
     def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
         self.table, self.scale = table, scale
@@ -82,7 +82,7 @@ class Pairs(_Keys):
         table = self.rows.transpose(1, 2)
         scores.transpose(0, 1).baddbmm_(rows.transpose(0, 1), table, alpha=self.scale)
 
-    def condense(self, weights: Tensor, chunk: Chunk) -> Tensor:
+    def weights_by_distance(self, weights: Tensor, chunk: Chunk) -> Tensor:
         """Return the weights as they are."""
         return weights
 
@@ -111,7 +111,7 @@ class Band(_Keys):
         +  0  .  .  .          .  0  x  x  x        .     the reference: distance -1 and less,
         o  +  0  .  .          .  .  0  x  x              or if causal 1 and more
         o  o  +  0  .          .  .  .  0  x        o     distance 2 and more: the row of 1
-        o  o  o  +  0          .  .  .  .  0        x     hidden
+        o  o  o  +  0          .  .  .  .  0        x     masked
 
     - The *reference* is the row that all ``.`` share. It is subtracted from the whole table: the
       softmax ignores what a row of scores has in common, and weights sum up to 1, so that values
@@ -122,13 +122,13 @@ class Band(_Keys):
     - The *tail* ``o`` is the other clipped end: one number per query for all of it.
 
     Bands of the first and last queries reach out of their matrix. There they are multiplied by 0,
-    and the scores need memory before and behind them (``slack``).
+    and the scores need memory before and behind them (``margin``).
     """
 
     def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
         self.table, self.scale, self.causal = table, scale, layout.causal
         max_distance = table.size(0) // 2
-        self.max_distance = self.slack = max_distance
+        self.max_distance = self.margin = max_distance
         if self.causal:
             self.reference, rows = 2 * max_distance, slice(max_distance, 2 * max_distance)
         else:
@@ -184,7 +184,7 @@ class Band(_Keys):
         for parity in range(min(2, len(view))):
             view[parity::2].addcmul_(products[parity::2], inside, value=self.scale)
 
-    def condense(self, weights: Tensor, chunk: Chunk) -> Tensor:
+    def weights_by_distance(self, weights: Tensor, chunk: Chunk) -> Tensor:
         """Return the weights in the band, the first one with the tail's sum."""
         inside, tail = self._masks(chunk)
         band = self._view(weights, chunk) * inside

@@ -126,7 +126,7 @@ def _table(figures: Dict[str, Any]) -> List[List[str]]:
 def _draw_scores(models: Mapping[str, Maps]) -> Any:
     """Draw the scores of positions, a row per layer and a column per head (Chen et al., Figure 4).
 
-    Layers that have the same scores are one row. Blue is looked at more, red less; the colours of
+    Layers that have the same scores are one row. Blue is attended to more, red less; the colours of
     a model have one scale.
     """
     blocks: Dict[str, Dict[str, Tensor]] = {}

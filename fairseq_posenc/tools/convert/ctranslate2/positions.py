@@ -111,7 +111,7 @@ def clip_distances(bias: Tensor, decoder: bool) -> Tensor:
 
     Args:
         bias: middle entry for distance 0, then for rising ones.
-        decoder: whether only distances from 0 on are looked at.
+        decoder: whether only distances from 0 on are used.
 
     Returns:
         ``(…, 2 k + 1)``, k at least 1: distances beyond k have the entries at the ends.

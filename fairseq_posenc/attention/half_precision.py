@@ -49,14 +49,14 @@ class _OneTensor(torch.autograd.Function):
         rows: int,
         dropout_p: float,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        # marked: (B, H, Q, K), dropped weights with a minus sign
-        marked = scores.softmax(dim=-1).to(values.dtype)
+        # signed: (B, H, Q, K), dropped weights with a minus sign
+        signed = scores.softmax(dim=-1).to(values.dtype)
         if dropout_p:
-            dropped = torch.empty_like(marked, dtype=torch.bool).bernoulli_(dropout_p)
-            marked = torch.where(dropped, -marked, marked)
-        ctx.save_for_backward(marked, values, index)
+            dropped = torch.empty_like(signed, dtype=torch.bool).bernoulli_(dropout_p)
+            signed = torch.where(dropped, -signed, signed)
+        ctx.save_for_backward(signed, values, index)
         ctx.scale, ctx.dtype = 1 / (1 - dropout_p), scores.dtype
-        undropped = marked.clamp(min=0) if dropout_p else marked
+        undropped = signed.clamp(min=0) if dropout_p else signed
         sums = None  # (B, H, Q, rows of the table)
         if index is not None:
             sums = undropped.new_zeros(undropped.shape[:-1] + (rows,), dtype=scores.dtype)
@@ -69,17 +69,17 @@ class _OneTensor(torch.autograd.Function):
     def backward(
         ctx: Any, of_outputs: Tensor, of_sums: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor, None, None, None]:
-        marked, values, index = ctx.saved_tensors
-        undropped = marked.clamp(min=0)
+        signed, values, index = ctx.saved_tensors
+        undropped = signed.clamp(min=0)
         of_outputs = of_outputs * ctx.scale
         of_values = undropped.transpose(-1, -2) @ of_outputs
         # of the weights that are left: (B, H, Q, K)
         gradient = (of_outputs @ values.transpose(-1, -2)).to(ctx.dtype)
         if index is not None and of_sums is not None:
             gradient += (of_sums.to(ctx.dtype) * ctx.scale).gather(-1, index)
-        # back through dropout and softmax, with weights w = |marked| and undropped ones:
+        # back through dropout and softmax, with weights w = |signed| and undropped ones:
         # gradient · undropped - w · Σ (gradient · undropped)
         gradient *= undropped
         total = gradient.sum(dim=-1, keepdim=True)
-        gradient.addcmul_(marked.abs().to(ctx.dtype), total, value=-1)
+        gradient.addcmul_(signed.abs().to(ctx.dtype), total, value=-1)
         return gradient, of_values, None, None, None

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.attention import lean, plain
+from fairseq_posenc.attention import half_precision, plain
 
 KINDS = "none relative relative_values shared distances bias+segments relative+distances".split()
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -11,8 +11,8 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 def lean_attend(*arguments):
     inputs = plain.Inputs(*arguments[:-1])
-    assert lean.supports(inputs)
-    return lean.attend(inputs), None
+    assert half_precision.supports(inputs)
+    return half_precision.attend(inputs), None
 
 
 @kinds
