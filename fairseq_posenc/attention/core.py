@@ -19,7 +19,7 @@ tested against :mod:`.plain`.
 """
 
 from dataclasses import replace
-from typing import Optional, Tuple, Type
+from typing import Optional, Tuple
 
 from torch import Tensor
 from torch.compiler import is_compiling
@@ -140,13 +140,7 @@ class Plain(AttentionBackend):
         return plain.attend(inputs)[0]
 
 
-BACKENDS: Tuple[Type[AttentionBackend], ...] = (
-    SharedMaskSdpa,
-    CpuSdpa,
-    CpuChunks,
-    HalfPrecision,
-    Plain,
-)
+BACKENDS = (SharedMaskSdpa, CpuSdpa, CpuChunks, HalfPrecision, Plain)
 
 
 def attend(

@@ -68,8 +68,13 @@ def write_folder(
     if hf_weights:
         _save(hf_weights, os.path.join(folder, MODEL))
         content["sha256"] = file_digest(os.path.join(folder, MODEL))
-    with open(os.path.join(folder, DESCRIPTION), "w", encoding="utf-8") as stream:
-        json.dump(content, stream, indent=1, ensure_ascii=False)
+    save_json(content, folder, DESCRIPTION)
+
+
+def save_json(value: Any, folder: str, name: str) -> None:
+    """Write a value as a file of JSON into a folder."""
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as stream:
+        json.dump(value, stream, indent=1, ensure_ascii=False)
 
 
 def read_folder(folder: str) -> ModelFolder:

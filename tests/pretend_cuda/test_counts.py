@@ -23,9 +23,7 @@ BIASES = ("t5", "tupe", "abs_scalar", "rel_scalar", "alibi", "kerple")
 OWN_KERNEL = ("shaw", "transformer_xl")
 # Operations that may make float32 (B, H, Q, K) from half precision: the backends without a kernel,
 # and weights that the beam search asks for.
-FLOAT32 = (
-    "fairseq_posenc/attention/(plain|half_precision|attention).py|models/transformer_decoder.py"
-)
+FLOAT32 = "attention/(plain|half_precision|attention).py|models/transformer_decoder.py"
 ELSEWHERE = "sequence_generator"  # what fairseq sends to and fro itself
 each_encoding = pytest.mark.parametrize("name", names())
 

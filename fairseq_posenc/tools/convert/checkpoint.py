@@ -16,6 +16,7 @@ from fairseq.data.multilingual.multilingual_utils import augment_dictionary
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY
 from torch.overrides import TorchFunctionMode
 
+from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import ExportedPositions
@@ -160,14 +161,9 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
     """
     check_options(state, path, builds=False)
     try:
-        model_options = state["cfg"]["model"]
-        options = Namespace(
-            **(model_options if isinstance(model_options, dict) else vars(model_options))
-        )
-        arch = options.arch
+        options = Namespace(**as_dict(state["cfg"]["model"]))
+        arch, task_options = options.arch, as_dict(state["cfg"]["task"])
         state["model"].keys()
-        task_options = state["cfg"]["task"]
-        task_options = task_options if isinstance(task_options, dict) else vars(task_options)
     except (KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is not a checkpoint of fairseq-train") from None
     model_class = ARCH_MODEL_REGISTRY.get(arch)

@@ -121,7 +121,7 @@ def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, in
     return dict(lost.most_common())
 
 
-def round_trip_lines(round_trip: Optional[RoundTripScore]) -> List[str]:
+def ceiling_lines(round_trip: Optional[RoundTripScore]) -> List[str]:
     """Return what to say of a ceiling; nothing of one that is not known."""
     if not round_trip:
         return []

@@ -31,7 +31,7 @@ from fairseq_posenc.tools.scores.result import (
     Subset,
     WithoutToken,
 )
-from fairseq_posenc.tools.scores.round_trip import round_trip_lines, round_trip_score
+from fairseq_posenc.tools.scores.round_trip import ceiling_lines, round_trip_score
 from fairseq_posenc.tools.scores.scorer import DEFAULT, Scorer, Statistics
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
@@ -178,7 +178,7 @@ def render(score: Score) -> str:
     if by_length:
         out.append(f"by {lengths.length_label(by_length.of, by_length.unit)}")
     out += dict.fromkeys(reason for _, part in parts for reason in part.undefined)
-    out += round_trip_lines(score.ceiling)
+    out += ceiling_lines(score.ceiling)
     longest, without = score.longest_trained, score.without_token
     if longest:
         out.append(

@@ -31,11 +31,7 @@ from fairseq_posenc.tools.resumable import (
     only_process,
 )
 from fairseq_posenc.tools.scores.data_folder import RAW_TEST
-from fairseq_posenc.tools.scores.round_trip import (
-    read_round_trip,
-    round_trip_lines,
-    round_trip_score,
-)
+from fairseq_posenc.tools.scores.round_trip import ceiling_lines, read_round_trip, round_trip_score
 from fairseq_posenc.tools.scores.scorer import Scorer
 from fairseq_posenc.tools.translation import bpe, perl, pieces
 from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
@@ -276,7 +272,7 @@ class _Preparation:
             references = read_lines(f"{self.options.output}/{RAW_TEST}.{target}")
             round_trip = read_round_trip(self.options.output, references, target)
             score = round_trip and round_trip_score(round_trip, Scorer(target))
-            for line in round_trip_lines(score):
+            for line in ceiling_lines(score):
                 self.say(f"test: {line}")
 
 

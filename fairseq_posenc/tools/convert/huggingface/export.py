@@ -1,13 +1,11 @@
 """From a checkpoint to a folder: as it is, or for a class of Hugging Face's transformers."""
 
-import json
-import os
 from typing import Any, Dict, List, Tuple
 
 import torch
 from torch import Tensor
 
-from fairseq_posenc.checkpoints.folders import DESCRIPTION, safetensors, write_folder
+from fairseq_posenc.checkpoints.folders import DESCRIPTION, safetensors, save_json, write_folder
 from fairseq_posenc.tools.convert.checkpoint import (
     ALL,
     SIDES,
@@ -102,10 +100,10 @@ def to_huggingface(
     }
     with replacing_folder(output) as folder:
         write_folder(folder, description, weights, names, hf_weights)
-        _write_json(config, folder, "config.json")
+        save_json(config, folder, "config.json")
         if "decoder" in source.stacks:
             generation = translation_generation if len(source.stacks) == 2 else lm_generation
-            _write_json(generation(source), folder, "generation_config.json")
+            save_json(generation(source), folder, "generation_config.json")
         target = list(dictionaries.values())[-1]
         if source.is_multilingual:
             notes = copy_tokenizer(source, target, data, folder)
@@ -251,8 +249,3 @@ def lm_generation(source: ExportSource) -> Dict[str, Any]:
         "suppress_tokens": [SPECIAL_IDS["pad_token_id"]],
         "max_length": source.limits["decoder"],
     }
-
-
-def _write_json(value: Any, folder: str, name: str) -> None:
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as stream:
-        json.dump(value, stream, indent=1, ensure_ascii=False)

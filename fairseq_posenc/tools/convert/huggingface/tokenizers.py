@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from fairseq.data import Dictionary
 
+from fairseq_posenc.checkpoints.folders import save_json
 from fairseq_posenc.data.segmentation import CODES, SEPARATOR, BytePairEncoder
 from fairseq_posenc.data.subwords import (
     MASK,
@@ -121,8 +122,7 @@ def _write(
         "pad_token": "<pad>",
         **({"mask_token": MASK, "cls_token": "<s>", "sep_token": "</s>"} if is_bert else {}),
     }
-    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as stream:
-        json.dump(config, stream, indent=1, ensure_ascii=False)
+    save_json(config, folder, "tokenizer_config.json")
     beyond = tokenizer.get_vocab_size() - len(dictionary)
     if beyond:
         notes.append(
