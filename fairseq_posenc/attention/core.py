@@ -99,8 +99,8 @@ class CpuSdpa(AttentionBackend):
         terms, length = inputs.terms, inputs.keys.size(2)
         if not fused.supports(inputs) or terms.segments is not None or inputs.dropout_p:
             return False
-        if terms.bias_by_distance is not None:  # a vector, so that no (Q, K) matrix is made
-            return False
+        if terms.bias_by_distance is not None or terms.index_queries is not None:
+            return False  # torch's would need the (Q, K) matrix that they make
         if not CpuChunks.supports(inputs):  # few queries, or what only the plain backend takes
             return False
         has_gradient = cpu.needs_gradient(inputs)

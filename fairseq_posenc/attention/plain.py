@@ -120,6 +120,9 @@ def additive_bias(terms: AttentionTerms, dtype: torch.dtype) -> Optional[Tensor]
         length = (scalars.size(-1) + 1) // 2
         matrix = to_toeplitz(scalars, length, length).unsqueeze(0)
         total = matrix if total is None else total + matrix
+    if terms.index_queries is not None:
+        matrix = terms.index_queries.to(dtype) @ terms.index_keys.to(dtype).transpose(1, 2)
+        total = matrix.unsqueeze(0) if total is None else total + matrix
     if terms.segments is None:
         return total
     # one-hot rows pick the scalar of each pair; segments: (B, 1, K, S), by_pair: (B, 1 or H, Q, K)

@@ -5,7 +5,8 @@ from typing import Optional
 import torch
 from torch import nn
 
-from fairseq_posenc.encodings.base import Encoding, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.by_distance import makes_no_matrix
 from fairseq_posenc.encodings.learned import check_table_length, rows_of_keys
 
 
@@ -45,11 +46,14 @@ class AbsScalar(Encoding):
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, positions: Positions) -> Terms:
-        """Return the biases; one object serves all layers that share a table."""
+        """Return the biases, or their vectors; one object serves all layers that share a table."""
         rows = rows_of_keys(positions, self.stack, self.training)
         queries = positions.numbers.size(1)
         # vectors: per layer (heads or 1, K, rank); biases: per layer (heads or 1, Q, K)
         # unbound before the product, whose gradient would be as large as all layers' biases
         vectors = self.table.index_select(2, rows).unbind()
+        if makes_no_matrix(queries, self.table.device):
+            terms = [AttentionTerms(index_queries=keys, index_keys=keys) for keys in vectors]
+            return Terms.of_layers(self.stack, terms)
         biases = [keys[:, -queries:] @ keys.transpose(1, 2) for keys in vectors]
         return Terms.of_biases(self.stack, biases)

@@ -144,6 +144,7 @@ class AttentionTerms:
                      + scale · q[i] · relative_keys[clip(i - j)]
                      + bias[h, i, j]
                      + bias_by_distance[h, i - j]
+                     + index_queries[h, i] · index_keys[h, j]
                      + segment_scalars[h, segment of i, segment of j]
         output[i]    = Σ_j softmax(score)[i, j] · (value[j] + relative_values[clip(i - j)])
 
@@ -155,6 +156,7 @@ class AttentionTerms:
         bias: ``(heads or 1, Q, K)``.
         bias_by_distance: ``(heads or 1, Q + K - 1)``, by falling distance from ``K - 1`` to
             ``1 - Q``.
+        index_queries, index_keys: ``(heads or 1, T, rank)`` each; Q = K = T.
         segments: ``(batch, K, number of segments)``, one-hot rows; Q = K.
         segment_scalars: ``(heads or 1, number of segments, number of segments)``.
         relative_keys: ``(2k + 1, head_channels)``; row ``k + d`` is for distance ``d``, and
@@ -183,6 +185,8 @@ class AttentionTerms:
     rotation: Optional[Tensor] = None
     distance_keys: Optional[Tensor] = None
     bias_by_distance: Optional[Tensor] = None
+    index_queries: Optional[Tensor] = None
+    index_keys: Optional[Tensor] = None
 
 
 @dataclass

@@ -14,8 +14,8 @@ from fairseq_posenc.encodings.base import (
     Terms,
 )
 
-# From this many queries on, a CPU gets one scalar per distance, which takes no memory, instead of
-# the matrix that they make: attention there lays it out piece by piece, and recomputes it.
+# From this many queries on, a CPU gets what a matrix of scores is made of instead of the matrix:
+# attention there makes it piece by piece, and recomputes it.
 LONG = 1024
 # Rows summed at a time on a CPU: they fit into the cache, in a buffer hardly wider than a row.
 _BLOCK = 64
@@ -36,7 +36,7 @@ class ByDistance(Encoding):
         queries, keys = positions.numbers.size(1), positions.num_keys
         # per layer: scalars (heads or 1, Q + K - 1) → bias (heads or 1, Q, K)
         by_layer = self.bias_by_distance(queries, keys).unbind()
-        if queries >= LONG and by_layer[0].device.type == "cpu" and not is_compiling():
+        if makes_no_matrix(queries, by_layer[0].device):
             terms = [AttentionTerms(bias_by_distance=scalars) for scalars in by_layer]
             return Terms.of_layers(self.stack, terms)
         return Terms.of_biases(self.stack, [to_toeplitz(x, queries, keys) for x in by_layer])
@@ -44,6 +44,11 @@ class ByDistance(Encoding):
     def export_tables(self, length: int) -> ExportedPositions:
         """Return the scalars of all distances below ``length``."""
         return ExportedPositions(bias=self.bias_by_distance(length, length).flip(-1))
+
+
+def makes_no_matrix(queries: int, device: torch.device) -> bool:
+    """Return whether attention makes a bias ``(heads, Q, K)`` itself, piece by piece."""
+    return queries >= LONG and device.type == "cpu" and not is_compiling()
 
 
 def scalars_of(table: Tensor, rows: Tensor) -> Tensor:

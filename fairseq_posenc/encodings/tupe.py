@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, StackConfig, Terms
-from fairseq_posenc.encodings.by_distance import scalars_of, to_toeplitz
+from fairseq_posenc.encodings.by_distance import makes_no_matrix, scalars_of, to_toeplitz
 from fairseq_posenc.encodings.learned import check_table_length, rows_of_keys
 from fairseq_posenc.encodings.t5 import Buckets
 
@@ -21,7 +21,7 @@ class Tupe(Encoding):
 
     ``Reset`` replaces its argument where [CLS], at index 0, takes part, if the stack has one: by
     ``reset[0]`` if the query is [CLS], otherwise by ``reset[1]`` if the key is. It is left out in
-    translation. All that is not ``q · k`` is computed once per forward pass and shared by all
+    translation. Projections of positions are computed once per forward pass and shared by all
     layers. Nothing is added to the embeddings or values. Positions are indices in the sequence,
     so whole sequences must be padded on the right.
 
@@ -59,11 +59,20 @@ class Tupe(Encoding):
                 nn.init.normal_(weights, std=0.02)
 
     def forward(self, positions: Positions) -> Terms:
-        """Return the scale and the bias, one object for all layers."""
+        """Return the scale and the bias or what it is made of, one object for all layers."""
         queries, keys = self.project(positions)  # (heads, Q, d), (heads, K, d)
         lengths = (queries.size(1), keys.size(1))
+        scalars = scalars_of(self.scalars, self.buckets(*lengths))  # (heads, Q + K - 1)
+        if self.reset is None and makes_no_matrix(lengths[0], scalars.device):
+            terms = AttentionTerms(
+                scale=self.scale,
+                bias_by_distance=scalars,
+                index_queries=queries * self.scale,
+                index_keys=keys,
+            )
+            return Terms.of_layers(self.stack, [terms])
         # distances, and position with position on top: (heads, Q, K)
-        relative = to_toeplitz(scalars_of(self.scalars, self.buckets(*lengths)), *lengths)
+        relative = to_toeplitz(scalars, *lengths)
         bias = torch.baddbmm(relative, queries, keys.transpose(1, 2), alpha=self.scale)
         if self.reset is not None:
             # [CLS], index 0, as key and then as query

@@ -7,7 +7,13 @@ from torch import Tensor
 
 from fairseq_posenc.attention.cpu import relative
 from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch
-from fairseq_posenc.attention.cpu.score_terms import Additive, DistanceBias, Distances, Segments
+from fairseq_posenc.attention.cpu.score_terms import (
+    Additive,
+    DistanceBias,
+    Distances,
+    IndexProducts,
+    Segments,
+)
 
 # The terms that are tensors, in the order in which tuples hold them.
 NAMES = (
@@ -19,9 +25,11 @@ NAMES = (
     "distance_keys",
     "position_query",
     "bias_by_distance",
+    "index_queries",
+    "index_keys",
 )
 
-Term = Union[DistanceBias, Segments, Distances, relative.Pairs, relative.Band]
+Term = Union[DistanceBias, IndexProducts, Segments, Distances, relative.Pairs, relative.Band]
 
 
 class Settings(NamedTuple):
@@ -65,6 +73,9 @@ class ChunkPass:
         self.score_terms: List[Term] = []
         if terms["bias_by_distance"] is not None:
             self.score_terms.append(DistanceBias(layout, terms["bias_by_distance"]))
+        if terms["index_queries"] is not None:
+            vectors = terms["index_queries"], terms["index_keys"]
+            self.score_terms.append(IndexProducts(*vectors))
         if terms["segments"] is not None:
             self.score_terms.append(Segments(layout, terms["segments"], terms["segment_scalars"]))
         self.head_by_head = terms["distance_keys"] is not None

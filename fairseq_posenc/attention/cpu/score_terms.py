@@ -116,6 +116,47 @@ class DistanceBias:
         return {"bias_by_distance": self.total}
 
 
+class IndexProducts:
+    """Products of a vector per query with one per key, ``(heads or 1, T, rank)`` each.
+
+    They are the same for all sequences, and computed for each: their matrix would have T² entries.
+    """
+
+    def __init__(self, queries: Tensor, keys: Tensor):
+        self.queries, self.keys = queries.contiguous(), keys.contiguous()
+        self.query_total = torch.zeros_like(self.queries)
+        self.key_total = torch.zeros_like(self.keys)
+
+    def _parts(self, chunk: Chunk) -> Tuple[Tuple[slice, slice], Tuple[slice, slice]]:
+        """Return which queries and which keys are the chunk's."""
+        heads = chunk.heads if self.queries.size(0) > 1 else slice(0, 1)
+        return (heads, chunk.rows), (heads, slice(0, chunk.columns))
+
+    def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
+        """Add to the scores."""
+        rows, columns = self._parts(chunk)
+        every = (size(chunk.batches), size(chunk.heads), -1, -1)
+        # one matrix per sequence and head: (matrices, rows, rank), (matrices, columns, rank)
+        left, right = (
+            x.expand(every).flatten(0, 1) for x in (self.queries[rows], self.keys[columns])
+        )
+        scores.baddbmm_(left, right.transpose(1, 2))
+
+    def backward(
+        self, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
+    ) -> None:
+        """Keep the sums over sequences, and over heads that share the vectors."""
+        rows, columns = self._parts(chunk)
+        every = (0,) if self.queries.size(0) > 1 else (0, 1)
+        summed = chunk.by_head(gradient).sum(dim=every).view(-1, *chunk.shape[1:])
+        self.query_total[rows].baddbmm_(summed, self.keys[columns])
+        self.key_total[columns].baddbmm_(summed.transpose(1, 2), self.queries[rows])
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradients of the vectors."""
+        return {"index_queries": self.query_total, "index_keys": self.key_total}
+
+
 class Segments:
     """One scalar per pair of segments: a product of one-hot rows with a small matrix between."""
 

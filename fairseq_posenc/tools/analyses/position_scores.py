@@ -94,6 +94,8 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
         scores = scores + terms.bias
     if terms.bias_by_distance is not None:
         scores = scores + to_toeplitz(terms.bias_by_distance, length, length)
+    if terms.index_queries is not None and terms.index_keys is not None:
+        scores = scores + terms.index_queries @ terms.index_keys.transpose(1, 2)
     if terms.distances is not None:
         core = attention.core_terms(terms, dtype=weight.dtype)
         by_distance = torch.einsum("hd,hkd->hk", core.position_query, core.distance_keys)

@@ -107,6 +107,10 @@ def make_case():
         if "row" in parts or "one_row" in parts:
             scalars = random(1 if "one_row" in parts else heads, length + keys - 1)
             tensors["bias_by_distance"] = scalars
+        if "index" in parts or "one_index" in parts:
+            vectors = 1 if "one_index" in parts else heads
+            tensors["index_queries"] = random(vectors, length, 3)
+            tensors["index_keys"] = random(vectors, keys, 3)
         if "segments" in parts or "one_segments" in parts:
             numbers = torch.randint(0, 3, (batch, keys), generator=generator)
             tensors["segments"] = torch.nn.functional.one_hot(numbers, 3).float()

@@ -5,8 +5,9 @@ import torch
 
 from fairseq_posenc.attention import core, fused, plain
 
-ALONE = "none bias one_bias row one_row segments relative_keys relative shared distances"
-JOINT = "bias+segments relative+bias relative+segments distances+bias+segments+relative"
+ALONE = "none bias one_bias row one_row index segments relative_keys relative shared distances"
+JOINT = "bias+segments relative+bias relative+segments distances+bias+segments+relative "
+JOINT += "row+index distances+row+one_index"
 KINDS = [*ALONE.split(), *JOINT.split()]
 kinds = pytest.mark.parametrize("kind", KINDS)
 # segments and rows of scalars are for whole sequences

@@ -1,4 +1,4 @@
-"""Long sequences on a CPU: weights are computed again, and scalars of distances stay in a row."""
+"""Long sequences on a CPU: weights are computed again, and no bias is made as a matrix."""
 
 import pytest
 import torch
@@ -7,10 +7,11 @@ from fairseq_posenc.attention import core
 from fairseq_posenc.attention.cpu import autograd
 from fairseq_posenc.encodings import Positions, StackConfig, build, by_distance
 
-KINDS = "none bias row one_row bias+segments relative shared distances relative+row".split()
+KINDS = "none bias row one_row index row+one_index bias+segments relative shared distances"
+MADE_IN_PIECES = ["rel_scalar", "kerple", "t5", "alibi", "tupe", "abs_scalar"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS.split(), "relative+row"])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("dropout_p", [0.0, 0.3])
 def test_computing_weights_again_changes_no_bit(kind, causal, dropout_p, make_case, monkeypatch):
@@ -34,7 +35,7 @@ def test_computing_weights_again_draws_nothing(make_case):
     assert torch.equal(before, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("name", ["rel_scalar", "kerple", "t5", "alibi", "shaw"])
+@pytest.mark.parametrize("name", [*MADE_IN_PIECES, "shaw"])
 @pytest.mark.parametrize("dropout_p", [0.0, 0.1])
 def test_what_is_kept_for_the_backward_pass_grows_with_the_length_alone(name, dropout_p):
     """Counted at 1,024 and 2,048 tokens: one head's weights alone would be 4 and 16 MB."""
@@ -58,9 +59,9 @@ def test_what_is_kept_for_the_backward_pass_grows_with_the_length_alone(name, dr
     assert sizes[1] < 2.1 * sizes[0] < 2 * 2**20
 
 
-@pytest.mark.parametrize("name", ["rel_scalar", "kerple", "t5", "alibi"])
+@pytest.mark.parametrize("name", MADE_IN_PIECES)
 @pytest.mark.parametrize("decoder", [False, True], ids=["encoder", "decoder"])
-def test_scalars_in_a_row_are_the_matrix_they_make(name, decoder, monkeypatch):
+def test_a_bias_in_pieces_is_the_matrix_they_make(name, decoder, monkeypatch):
     torch.manual_seed(1)
     encoding = build(name, StackConfig(16, decoder, layers=2, heads=2))
     parameters = list(encoding.parameters())

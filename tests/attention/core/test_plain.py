@@ -6,6 +6,7 @@ import pytest
 import torch
 
 ALONE = "none bias one_bias segments one_segments relative_keys relative_values relative shared u"
+ALONE += " index one_index"
 JOINT = "distances bias+segments relative+bias distances+bias+one_segments"
 EVERYTHING = "bias+segments+relative+distances"
 KINDS = [*ALONE.split(), *JOINT.split(), EVERYTHING]
@@ -33,6 +34,9 @@ def score(terms, query, key, where):
         total = total + terms.scale * dot(query, relative)
     if terms.bias is not None:
         total = total + terms.bias[h % len(terms.bias), row, j]
+    if terms.index_queries is not None:
+        vectors = h % len(terms.index_queries)
+        total = total + dot(terms.index_queries[vectors, row], terms.index_keys[vectors, j])
     if terms.segments is not None:
         scalars = terms.segment_scalars[h % len(terms.segment_scalars)]
         total = total + terms.segments[b, i] @ scalars @ terms.segments[b, j]
