@@ -32,7 +32,7 @@ class Masking:
         replace: share of the chosen that are replaced by random tokens.
         by_frequency: draw random tokens in proportion to their counts in the dictionary, not with
             equal chances.
-        begins_word: which types begin a word. If given, whole words are chosen, and hidden,
+        begins_word: which types begin a word. If given, whole words are chosen, and masked,
             replaced or left as a whole; a cut-off rest at the beginning of a block is a word.
 
     Raises:
@@ -87,7 +87,7 @@ class Masking:
         self.cumulated_shares = np.cumsum(counts / max(counts.sum(), 1))
 
     def draw(self, tokens: np.ndarray, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        """Return the tokens with some hidden, and these tokens alone with ``<pad>`` elsewhere.
+        """Return the tokens with some masked, and these tokens alone with ``<pad>`` elsewhere.
 
         Args:
             tokens: indices of shape (length,), unchanged.
@@ -107,7 +107,7 @@ class Masking:
         chosen = rng.choice(
             count, max(int(self.probability * count + rng.random()), 1), replace=False
         )
-        # from 0 to 1 for chosen units: left below `leave`, then replaced, then hidden
+        # from 0 to 1 for chosen units: left below `leave`, then replaced, then masked
         draws = np.full(count, 2.0)
         draws[chosen] = rng.random(len(chosen))
         draws = draws[units]
@@ -121,7 +121,7 @@ class Masking:
 
 
 class MaskedDataset(TokensAndSegments):
-    """Blocks with tokens hidden, and the hidden ones as the target.
+    """Blocks with tokens masked, and the masked ones as the target.
 
     The masks depend on (seed, epoch, index) alone: not on the batch, the device, the worker, nor
     on where a run was cut and resumed. Items hold ``target``, int64 ``(length,)``, too.

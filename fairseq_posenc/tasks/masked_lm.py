@@ -61,7 +61,7 @@ class PosencMaskedLMTask(MaskedLMTask):
     """Masked language models on sentences packed into blocks.
 
     Works with fairseq's criterion ``masked_lm`` and its ``roberta``; models that know of segments
-    get them as ``net_input["segments"]``. What is hidden depends on seed, epoch and index alone;
+    get them as ``net_input["segments"]``. What is masked depends on seed, epoch and index alone;
     the masks of splits other than the training set are the same in every epoch.
     """
 
@@ -128,33 +128,33 @@ class PosencMaskedLMTask(MaskedLMTask):
 
     def predict(self, model, sample: Dict[str, Any]) -> Predictions:
         """Return (block's number, (bits, tokens)) for a batch; bits are -log2 p."""
-        targets = sample["target"]  # (blocks, length), with <pad> where nothing is hidden
-        hidden = targets.ne(self.dictionary.pad())
-        logits = model(**sample["net_input"], masked_tokens=hidden)[0]  # (hidden, vocabulary)
+        targets = sample["target"]  # (blocks, length), with <pad> where nothing is masked
+        masked = targets.ne(self.dictionary.pad())
+        logits = model(**sample["net_input"], masked_tokens=masked)[0]  # (masked, vocabulary)
         bits = torch.zeros(targets.shape, dtype=torch.double, device=targets.device)
-        losses = functional.cross_entropy(logits.double(), targets[hidden], reduction="none")
-        bits[hidden] = losses / math.log(2)
-        both = zip(bits.sum(1).tolist(), hidden.sum(1).tolist())
+        losses = functional.cross_entropy(logits.double(), targets[masked], reduction="none")
+        bits[masked] = losses / math.log(2)
+        both = zip(bits.sum(1).tolist(), masked.sum(1).tolist())
         return list(zip(sample["id"].tolist(), both))
 
     def score(self, split: str, predictions: Predictions) -> Dict[str, float]:
-        """Return the bits per hidden token of a whole split."""
+        """Return the bits per masked token of a whole split."""
         columns = self.per_example(split, predictions)
         return {"bits_per_token": sum(columns["bits"]) / max(sum(columns["tokens"]), 1)}
 
     def per_example(self, split: str, predictions: Predictions) -> Dict[str, List[float]]:
-        """Return the bits of every block, and how many of its tokens are hidden."""
+        """Return the bits of every block, and how many of its tokens are masked."""
         bits, tokens = zip(*(pair for _, pair in sorted(predictions)))
         return {"bits": list(bits), "tokens": list(tokens)}
 
     def gold(self, split: str) -> List[List[int]]:
-        """Return the hidden tokens of every block."""
+        """Return the masked tokens of every block."""
         blocks = self.datasets[split].dataset
         targets = (blocks[number]["target"] for number in range(len(blocks)))
         return [block[block != self.dictionary.pad()].tolist() for block in targets]
 
     def write(self, split: str, predictions: Predictions, stream: TextIO) -> None:
-        """Write a line per block: its number, from 0, its bits, and its hidden tokens."""
+        """Write a line per block: its number, from 0, its bits, and its masked tokens."""
         stream.write("block\tbits\ttokens\n")
         stream.writelines(f"{n}\t{bits}\t{tokens}\n" for n, (bits, tokens) in sorted(predictions))
 

@@ -6,7 +6,7 @@
 
 On the set `valid` of --data, in blocks of the trained length and of --longer (twice that):
 
-masked_lm_bits, longer_bits      cross-entropy of the hidden tokens; the masks are those of seed 1
+masked_lm_bits, longer_bits      cross-entropy of the masked tokens; the masks are those of seed 1
 unigram_bits                     that of the training text's frequencies, on the same tokens
 word_order_accuracy, longer_…    which of two orders of a sentence's words is right? in percent
 
@@ -92,7 +92,7 @@ def probe(
 
 @torch.no_grad()
 def masked_lm_bits(loaded: LoadedModel, length: int) -> Tuple[float, float]:
-    """Return the bits per hidden token in blocks of a length, of the model and of unigrams."""
+    """Return the bits per masked token in blocks of a length, of the model and of unigrams."""
     task, dictionary = loaded.task, loaded.task.source_dictionary
     task.cfg.tokens_per_sample, task.cfg.seed = length, _MASK_SEED
     task.load_dataset("valid")
@@ -101,7 +101,7 @@ def masked_lm_bits(loaded: LoadedModel, length: int) -> Tuple[float, float]:
     counts[: dictionary.nspecial] = counts[task.mask_idx] = 0
     frequencies = (counts / counts.sum()).log2()
     order = np.argsort(dataset.sizes, kind="stable")
-    model_bits = unigram_bits = hidden = 0.0
+    model_bits = unigram_bits = masked = 0.0
     for rows in dataset.batch_by_size(order, max_tokens=max(_ROWS_AT_ONCE, length)):
         batch = dataset.collater([dataset[int(row)] for row in rows])
         where = batch["target"].ne(dictionary.pad())
@@ -110,8 +110,8 @@ def masked_lm_bits(loaded: LoadedModel, length: int) -> Tuple[float, float]:
         logs = scores.double().log_softmax(dim=-1).gather(1, targets.unsqueeze(1))
         model_bits -= float(logs.sum()) / math.log(2)
         unigram_bits -= float(frequencies[targets].sum())
-        hidden += len(targets)
-    return model_bits / hidden, unigram_bits / hidden
+        masked += len(targets)
+    return model_bits / masked, unigram_bits / masked
 
 
 def word_order(loaded: LoadedModel, length: int, pairs: int) -> float:
@@ -190,9 +190,9 @@ def pseudo_log_likelihoods(
         tokens = data_utils.collate_tokens(sources, pad).long()
         targets = tokens[rows, positions]
         tokens[rows, positions] = mask
-        hidden = torch.zeros_like(tokens, dtype=torch.bool)
-        hidden[rows, positions] = True
-        scores = model(tokens, masked_tokens=hidden)[0].double().log_softmax(dim=-1)
+        masked = torch.zeros_like(tokens, dtype=torch.bool)
+        masked[rows, positions] = True
+        scores = model(tokens, masked_tokens=masked)[0].double().log_softmax(dim=-1)
         np.add.at(sums, [number for _, number, _ in part], scores[rows, targets].numpy())
     return sums
 

@@ -111,7 +111,7 @@ def load(path: str, data: str) -> Tuple[Any, Any]:
         raise UsageError(
             f"{path} was trained with --task {name}, which predicts nothing; fine-tune it first"
         )
-    # models of all seeds predict the same hidden tokens
+    # models of all seeds predict the same masked tokens
     task.cfg.seed = 1
     return model, task
 

@@ -5,7 +5,7 @@ resampled test set can be:
 
 - ``target`` and ``prediction``: numbers of labels, or scores (GLUE, XNLI);
 - ``f1`` and ``exact_match``: of the answer to a question, 0 to 1 (SQuAD);
-- ``bits`` and ``tokens``: of the hidden tokens of a block (masked language models).
+- ``bits`` and ``tokens``: of the masked tokens of a block (masked language models).
 """
 
 import math
