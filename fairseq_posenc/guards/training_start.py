@@ -6,7 +6,9 @@ import os
 import sys
 from typing import Any
 
+import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 from fairseq.tasks import FairseqTask
 
 from fairseq_posenc.errors import UsageError
@@ -17,9 +19,15 @@ BLEU = "bleu"  # the metric of --eval-bleu
 
 
 def patch_start() -> None:
-    """Let fairseq say in one line that it cannot write, or has nothing to read."""
+    """Let fairseq say in one line that it cannot write, read, or start workers."""
+    infer_init = distributed_utils.infer_init_method
     verify = checkpoint_utils.verify_checkpoint_directory
     filter_indices = FairseqTask.filter_indices_by_size
+
+    @functools.wraps(infer_init)
+    def infer_init_method(cfg: Any, *args: Any, **kwargs: Any) -> None:
+        check_starting_workers(cfg)
+        infer_init(cfg, *args, **kwargs)
 
     @functools.wraps(verify)
     def verify_checkpoint_directory(save_dir: str) -> None:
@@ -46,6 +54,7 @@ def patch_start() -> None:
             )
         return remaining
 
+    distributed_utils.infer_init_method = infer_init_method
     checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
     FairseqTask.filter_indices_by_size = filter_indices_by_size
 
@@ -75,6 +84,30 @@ def patch_valid_stats() -> None:
     program.get_valid_stats = get_valid_stats
 
 
+def check_starting_workers(cfg: Any) -> None:
+    """Check that fairseq can start the workers that were asked for.
+
+    It starts workers, or finds its place among torchrun's, by counting GPUs. ``cfg`` is fairseq's
+    ``DistributedTraining``.
+
+    Raises:
+        UsageError: there is no GPU.
+    """
+    count = cfg.distributed_world_size
+    automatic = cfg.distributed_init_method is None and not cfg.tpu and cfg.distributed_port <= 0
+    if count > 1 and automatic and not torch.cuda.is_available():
+        raise UsageError(f"--distributed-world-size {count}: {_without_gpus(count)}")
+
+
+def _without_gpus(count: int) -> str:
+    return (
+        "fairseq sees no GPU, without which it starts no workers and takes none of torchrun; start "
+        f"{count} yourself, each with --cpu --ddp-backend legacy_ddp --distributed-backend gloo "
+        "--distributed-no-spawn --distributed-init-method tcp://localhost:29500 "
+        f"--distributed-world-size {count} and its own --distributed-rank, 0 to {count - 1}"
+    )
+
+
 def check_workers(cfg: Any) -> None:
     """Check that the workers of torchrun train one model.
 
@@ -84,11 +117,14 @@ def check_workers(cfg: Any) -> None:
     Raises:
         UsageError: torchrun has started several workers, and each is alone.
     """
-    count = os.environ.get("WORLD_SIZE", "1")
-    if "TORCHELASTIC_RUN_ID" in os.environ and cfg.distributed_world_size == 1 and count != "1":
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if "TORCHELASTIC_RUN_ID" in os.environ and cfg.distributed_world_size == 1 < count:
         raise UsageError(
             f"torchrun has started {count} workers, and each would train a model of its own, as it "
-            f"sees one GPU at most; give --distributed-world-size {count}"
+            f"sees one GPU; give --distributed-world-size {count}"
+            if torch.cuda.is_available()
+            else f"torchrun has started {count} workers, and each would train a model of its own: "
+            + _without_gpus(count)
         )
 
 

@@ -6,8 +6,11 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import torch
 from fairseq import checkpoint_utils
 from fairseq.data import FairseqDataset
+from fairseq.dataclass.configs import DistributedTrainingConfig
+from fairseq.distributed import utils as distributed_utils
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.masked_lm import MaskedLMTask
 from fairseq_cli import train
@@ -77,21 +80,40 @@ def test_a_training_that_goes_on_at_a_learning_rate_of_0_is_told(caplog, most, l
     assert len(caplog.records) == warned and (not warned or "update 20, where" in caplog.text)
 
 
-@pytest.mark.parametrize("environment, size, told", [
-    ({"WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "a"}, 1, "give --distributed-world-size 4"),
-    ({"WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "a"}, 4, None),
-    ({"WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "a"}, 1, None),
-    ({"WORLD_SIZE": "4"}, 1, None),
+@pytest.mark.parametrize("environment, size, gpus, told", [
+    ({"WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "a"}, 1, 1, "GPU; give --distributed-world-size 4"),
+    ({"WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "a"}, 1, 0, "--distributed-rank, 0 to 3"),
+    ({"WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "a"}, 4, 1, None),
+    ({"WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "a"}, 1, 0, None),
+    ({"WORLD_SIZE": "4"}, 1, 0, None),
 ])  # fmt: skip
 def test_workers_of_torchrun_that_each_train_alone_are_refused(
-    monkeypatch, environment, size, told
+    monkeypatch, environment, size, gpus, told
 ):
     for name in ("WORLD_SIZE", "TORCHELASTIC_RUN_ID"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
     with pytest.raises(UsageError, match=told) if told else nullcontext():
         training_start.check_workers(Namespace(distributed_world_size=size))
+
+
+@pytest.mark.parametrize("torchrun", [True, False])
+def test_workers_that_need_gpus_are_refused_without_any(monkeypatch, torchrun):
+    names = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+    for name, value in zip(names, ("localhost", "29500", "2", "0")):
+        if torchrun:
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    cfg = DistributedTrainingConfig(distributed_world_size=2, tpu=False)
+    with pytest.raises(UsageError, match="--distributed-world-size 2: fairseq sees no GPU"):
+        distributed_utils.infer_init_method(cfg)
+    assert cfg.distributed_init_method is None
+    cfg.distributed_init_method = "tcp://localhost:29500"  # as the message says
+    distributed_utils.infer_init_method(cfg)
 
 
 @pytest.mark.parametrize("most, warm_up, warned", [(20, 40, 1), (40, 40, 1), (41, 40, 0),

@@ -94,5 +94,6 @@ def test_onnx_says_what_it_needs_or_agrees():
         with pytest.raises(UsageError, match="this needs onnx, onnxscript, onnxruntime"):
             onnx_graphs.table(["learned"])
         return
-    [_, _, [_, *differences]] = cells(onnx_graphs.table(["learned"]))
-    assert all(float(cell) < 1e-5 for cell in differences)
+    [_, _, *lines] = cells(onnx_graphs.table(["learned", "alibi", "kerple"]))
+    assert [name for name, *_ in lines] == ["learned", "alibi", "kerple"]
+    assert all(float(cell) < 1e-5 for _, *differences in lines for cell in differences)

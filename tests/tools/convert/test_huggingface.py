@@ -173,6 +173,16 @@ def test_angles_that_transformers_has_trained_are_refused(bert_checkpoint, data,
                 import_model(str(tmp_path / "trained"), back)
 
 
+def test_users_of_bloom_are_told_to_keep_float32(lm_checkpoint, data, tmp_path):
+    """In half precision transformers rounds slope times position, not slope times distance."""
+    path, _ = lm_checkpoint("alibi", **BLOOM)
+    notes = to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    assert any(note.startswith("keep it in float32") for note in notes)
+    card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
+    assert "- keep it in float32" in card
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["dtype"] == "float32"
+
+
 def test_what_cannot_come_back_after_training_is_refused(bert_checkpoint, data, tmp_path):
     path, _ = bert_checkpoint("t5")
     notes = to_huggingface(str(path), str(tmp_path / "hf"), str(data))

@@ -190,6 +190,21 @@ def test_languages_and_tags_that_were_added(public, tmp_path):
     assert cuts.convert_tokens_to_ids(code) == _number(tmp_path / "ours" / "dict.txt", symbol)
 
 
+def test_added_tokens_that_have_the_numbers_of_languages_are_named(public, tmp_path):
+    """Transformers gives them to M2M-100's; so such a language is none any longer."""
+    if type(public.cuts).__name__ != "M2M100Tokenizer":
+        pytest.skip("other tokenizers count their languages")
+    cuts = type(public.cuts).from_pretrained(public.place / "theirs")
+    cuts.add_tokens(["<formal>", "<law>"], special_tokens=True)
+    for saved in (cuts, public.theirs):
+        saved.save_pretrained(tmp_path / "hf")
+    notes = import_model(str(tmp_path / "hf"), str(tmp_path / "ours" / "model.pt"))
+    places = "<formal> (in the place of __af__) <law> (in the place of __am__)"
+    assert any(f"adds {places}, which" in note for note in notes)
+    languages = (tmp_path / "ours" / language_codes.LANGUAGES).read_text().split()
+    assert languages[0] == "ar" and len(languages) == len(public.cuts.lang_code_to_id) - 2
+
+
 def _number(path, symbol):
     return Dictionary.load(str(path)).index(symbol)
 

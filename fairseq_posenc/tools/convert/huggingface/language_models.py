@@ -210,5 +210,9 @@ BLOOM = replace(
         **_scaled_embeddings(source, "transformer.word_embeddings.weight"),
     },
     needs=_bloom_needs,
+    notes=(
+        "keep it in float32: in half precision transformers rounds ALiBi's biases more the longer "
+        "the text is, and near tokens become equally near",
+    ),
     fused_attention=_BLOOM_ATTENTION,
 )

@@ -193,16 +193,23 @@ def _train_options(model: Dict[str, Any], style: str) -> str:
 def _vocabulary(folder: str, rows: int, style: str) -> Tuple[List[str], List[str], List[str]]:
     """Return the types in their order, languages by fairseq's names, the languages, and tags.
 
-    Tags are tokens that somebody added to the tokenizer, and no languages.
+    Tags are tokens that somebody added to the tokenizer, and no languages; transformers gives
+    M2M-100's the numbers of languages, which are named beside them.
     """
     by_number, codes = __vocabulary(folder, style)
     named = {*SPECIALS[:4], MASK, *codes, *(get_lang_tok(code, style) for code in codes)}
     added = {n: token for n, token in _added_tokens(folder).items() if token not in named}
     new_codes = [token for token in added.values() if re.fullmatch(_CODE[style], token)]
-    tags = [token for token in added.values() if token not in new_codes]
+    tags = []
     codes = [*codes, *new_codes]
     for number, token in added.items():
-        by_number[number] = get_lang_tok(token, style) if token in new_codes else token
+        replaced, by_number[number] = by_number.get(number), token
+        if token in new_codes:
+            by_number[number] = get_lang_tok(token, style)
+        elif replaced in (None, token):
+            tags.append(token)
+        else:
+            tags.append(f"{token} (in the place of {replaced})")
     if sorted(by_number) != list(range(len(by_number))) or len(by_number) > rows:
         raise UsageError(
             f"{folder}: the numbers of its vocabulary should be 0…{len(by_number) - 1}, and no "
