@@ -217,12 +217,20 @@ class LongerText(RecipeText):
         first = self.config.list("seeds")[0]
         for cell in [cell for cell in self.recipe.cells() if cell.seed == first]:
             output = f"{cell.row_folder}/ctranslate2"
+            checkpoint = cell.path("checkpoint_last.pt")
+            if not self.recipe.is_plan and _is_newer(f"{output}/model.bin", checkpoint):
+                continue
             # an imported model's dictionary is of all languages
             data = self.config["subwords"] if self.imported else self.bin
             try:
                 self.recipe.execute(
-                    ["posenc", "export", "--path", cell.path("checkpoint_last.pt"), "--data",
-                     data, "--to", "ctranslate2", "--output", output, "--force"]
+                    ["posenc", "export", "--path", checkpoint, "--data", data, "--to",
+                     "ctranslate2", "--output", output, "--force"]
                 )  # fmt: skip
             except UsageError:
                 self.recipe.say(f"note: {cell.row} is not there for CTranslate2, see above")
+
+
+def _is_newer(file: str, source: str) -> bool:
+    """Return whether a file has been made of its source, as that is now."""
+    return os.path.exists(file) and os.path.getmtime(file) >= os.path.getmtime(source)

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -272,11 +273,19 @@ def test_the_recipe_of_longer_inputs_goes_on_from_a_folder(public, run, text):
     pair = ["--source-lang", public.languages[0], "--target-lang", public.languages[1]]
     printed = run("bash", "recipes/longer_inputs.sh", *given, *pair, *sizes)
     assert "is not there for CTranslate2" not in printed, printed[-4000:]
-    for row in ("before", "learned", "rotary"):
+    rows = "before", "learned", "rotary"
+    for row in rows:
         folder = public.place / "run" / row
         score = json.loads((folder / "seed1" / "score.json").read_text())
         bits = json.loads((folder / "seed1" / "bits.json").read_text())["sentences"]["all"]
         # with the end of each sentence
         assert [n for _, n in bits] == [n + 1 for n in score["sentences"]["length"]]
-        assert (folder / "ctranslate2" / "model.bin").exists()
     assert "| rotary" in (public.place / "run" / "bits_tuned.md").read_text()
+    # once more: a model that is there is not written again
+    exported = [public.place / "run" / row / "ctranslate2" / "model.bin" for row in rows]
+    times = [path.stat().st_mtime_ns for path in exported]
+    shutil.rmtree(exported[0].parent)
+    given[given.index("--stage") + 1] = "10"
+    run("bash", "recipes/longer_inputs.sh", *given, *pair, *sizes)
+    written = [path.stat().st_mtime_ns != time for path, time in zip(exported, times)]
+    assert written == [True, False, False]
