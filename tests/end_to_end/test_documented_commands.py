@@ -45,7 +45,8 @@ SMALLER = [
     (r"posenc predict", "", "--cpu"),
     # models of 12 layers: test_command.py has them
     (r"python -m recipes\.benchmark --table \S+", "--help #", ""),
-    (r"python -m recipes\.benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
+    (r"python -m recipes\.benchmark\.memory", "", "--shape tiny --length 8 --tokens 8 --updates 3"),
+    (r"python -m recipes\.benchmark(?= )", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0 --encodings sinusoidal,rotary"),
     (r"posenc analyse shift-invariance", "", "--sentences 5"),
     (r"posenc analyse swap", "", "--pairs 3 --max-len-a 0"),
