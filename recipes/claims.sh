@@ -43,7 +43,7 @@ longest_rows=(sinusoidal "$shape" "shape_K100=shape --position-max-shift 100")
 joined_rows=(sinusoidal "$shape" shaw)
 switch_rows=(sinusoidal rotary alibi shaw "$cape")
 plain_fast=(sinusoidal shape)
-plain_rows=("${plain_fast[@]}" cape t5 alibi)
+plain_rows=("${plain_fast[@]}" cape t5 alibi kerple)
 deep_train=(
     --arch posenc_transformer --share-all-embeddings --encoder-layers 12
     --decoder-layers 12 --encoder-embed-dim 64 --decoder-embed-dim 64

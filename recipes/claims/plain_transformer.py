@@ -1,24 +1,20 @@
 #!/usr/bin/env python
 """Train torch's own Transformer with a position encoding written in a few lines.
 
-Is what a table says about SHAPE, CAPE, ALiBi or T5 true of the encoding, or of the code that
-trained it? This script is the second opinion: it imports PyTorch alone, nothing of fairseq or of
-this package, and trains ``torch.nn.TransformerEncoder`` and ``TransformerDecoder`` in the regime of
-``recipes/quickstart.sh`` on the text that a recipe has written::
+Is what a table says true of the encoding, or of the code that trained it? This script is the second
+opinion: it imports PyTorch alone, nothing of fairseq or of this package, and trains the layers of
+``torch.nn.Transformer`` in the regime of ``recipes/quickstart.sh`` on the text that a recipe has
+written::
 
     bash recipes/quickstart.sh --run-dir runs/quickstart --stop-stage 4
     python recipes/claims/plain_transformer.py --run-dir runs/quickstart --encoding shape \
         --max-shift 40 --output shape.json
 
 It reads ``{train,valid,test}.bpe.{en,de}``, a sentence a line in subwords, and the joint dictionary
-``bin/dict.en.txt``. After every epoch, or every ``--validate-interval`` updates, it prints the
-validation loss in the form of fairseq's logs, and at the end it writes JSON::
-
-    {"encoding": "shape", "seed": 1, "options": {…}, "curve": {"163": 5.235, "326": 1.654, …},
-     "test": {"1-20": 0.12, "21-30": 0.9, …}}
-
+``bin/dict.en.txt``. It prints the validation loss in the form of fairseq's logs, and writes JSON:
+``curve``, this loss by updates, and ``test`` by English words, ``{"1-20": 0.12, "21-30": 0.9, …}``.
 All figures are bits per target token, end of sentence included, given the reference's tokens before
-it, without label smoothing. Bins count English words and marks, as ``posenc score --bins`` does.
+it, without label smoothing.
 
 Encodings, for positions i of queries and j of keys, which count from 0, and heads of width d:
 
@@ -30,7 +26,9 @@ Encodings, for positions i of queries and j of keys, which count from 0, and hea
   (Likhomanenko et al. 2021, with the global scale λ = 1, as for all their translation models);
 - alibi: self-attention scores q · k / √d - slope |i - j|, a slope per head (Press et al. 2022);
 - t5: q · k / √d + a learned scalar per head and bucket of i - j; all layers of the encoder share
-  theirs, and so do those of the decoder (Raffel et al. 2020).
+  theirs, and so do those of the decoder (Raffel et al. 2020);
+- kerple: q · k / √d - r1 log(1 + r2 |i - j|), with r1 and r2 per head and layer, of which the
+  logarithms are trained. They start uniform in [0.01, 2] and [0.01, 1] (Chi et al. 2022).
 
 As in fairseq, dropout is applied to embeddings and to what residual connections add, not within
 attention or behind the ReLU; the first update has learning rate 0; batches are made once and
@@ -54,7 +52,7 @@ from torch.nn.utils.rnn import pad_sequence
 PAD, EOS, UNKNOWN, FIRST_WORD = 1, 2, 3, 4  # fairseq's ids, of which <s> has 0
 FIRST_POSITION = PAD + 1  # as in fairseq
 SPLITS = ("train", "valid", "test")
-ENCODINGS = ("none", "sinusoidal", "shape", "cape", "alibi", "t5")
+ENCODINGS = ("none", "sinusoidal", "shape", "cape", "alibi", "t5", "kerple")
 BUCKETS, MAX_DISTANCE = 32, 128  # T5's
 Pair = Tuple[List[int], List[int]]
 # source (B, S); what precedes each target token, at first an end of sentence, and target (B, T)
@@ -128,16 +126,18 @@ class PlainTransformer(nn.Module):
         sizes = (width, heads, options.ffn, dropout)
         below = nn.TransformerEncoderLayer(*sizes, batch_first=True, norm_first=True)
         above = nn.TransformerDecoderLayer(*sizes, batch_first=True, norm_first=True)
-        self.encoder = nn.TransformerEncoder(
-            below, options.layers, nn.LayerNorm(width), enable_nested_tensor=False
-        )
+        self.encoder = nn.TransformerEncoder(below, options.layers, nn.LayerNorm(width), False)
         self.decoder = nn.TransformerDecoder(above, options.layers, nn.LayerNorm(width))
         self.embedding = nn.Embedding(entries, width, padding_idx=PAD)
         self.dropout = nn.Dropout(dropout)
-        # one scalar per bucket and head, for the encoder and for the decoder
-        self.t5 = nn.ParameterList()
+        # of the encoder and of the decoder: T5's scalars, or log r1 and log r2 of KERPLE's layers
+        self.biases = nn.ParameterList()
         if options.encoding == "t5":
-            self.t5.extend(nn.Parameter(0.02 * torch.randn(BUCKETS, heads)) for _ in range(2))
+            self.biases.extend(nn.Parameter(0.02 * torch.randn(BUCKETS, heads)) for _ in range(2))
+        if options.encoding == "kerple":
+            highest = torch.tensor([2.0, 1.0]).view(2, 1, 1, 1)
+            start = (torch.rand(2, options.layers, 2, heads, 1, 1) * highest).clamp(min=0.01)
+            self.biases.extend(nn.Parameter(side) for side in start.log())
         # initial values as in fairseq; torch has copied those of one layer to all
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
         nn.init.zeros_(self.embedding.weight[PAD])
@@ -164,35 +164,43 @@ class PlainTransformer(nn.Module):
             i, j = (side + shift + _uniform(options.local_shift, *side.shape) for side in (i, j))
         return i, j
 
-    def bias(self, length: int, causal: bool) -> Optional[Tensor]:
+    def bias(self, layer: int, length: int, causal: bool) -> Optional[Tensor]:
         """Return what is added to the scores ``(heads, query, key)``, without the causal mask."""
         places = torch.arange(length)
         distance = places.unsqueeze(1) - places
         if self.options.encoding == "alibi":
-            heads = self.options.heads
-            slopes = 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
+            slopes = 2.0 ** (-8 * torch.arange(1, self.options.heads + 1) / self.options.heads)
             return -slopes.view(-1, 1, 1) * distance.abs()
         if self.options.encoding == "t5":
-            return self.t5[causal][t5_buckets(distance, causal)].permute(2, 0, 1)
+            return self.biases[causal][t5_buckets(distance, causal)].permute(2, 0, 1)
+        if self.options.encoding == "kerple":
+            r1, r2 = self.biases[causal][layer].exp()
+            return -r1 * torch.log1p(r2 * distance.abs())
         return None
+
+    def masks(self, batch: int, length: int, causal: bool) -> List[Tensor]:
+        """Return what is added to each layer's scores, with the causal mask."""
+        mask = torch.full((length, length), -math.inf).triu(1 if causal else length)
+        biases = [self.bias(layer, length, causal) for layer in range(self.options.layers)]
+        # torch wants masks of shape (batch · heads, query, key)
+        return [mask if bias is None else (bias + mask).repeat(batch, 1, 1) for bias in biases]
 
     @torch.enable_grad()  # without gradients torch takes fused layers, wrong for bias and padding
     def forward(self, source: Tensor, previous: Tensor) -> Tensor:
         """Return logits ``(batch, T, types)`` for tokens ``(batch, S)`` and ``(batch, T)``."""
         (batch, length), target_length = source.shape, previous.size(1)
         padding = torch.zeros(source.shape).masked_fill(source == PAD, -math.inf)
-        future = torch.full((target_length, target_length), -math.inf).triu(1)
-        bias, causal_bias = self.bias(length, False), self.bias(target_length, True)
-        # torch wants masks of shape (batch · heads, query, key)
-        encoder_mask = None if bias is None else bias.repeat(batch, 1, 1)
-        decoder_mask = future if causal_bias is None else (causal_bias + future).repeat(batch, 1, 1)
         i, j = self.positions(batch, length, target_length)
-        memory = self.encoder(self.embed(source, i), encoder_mask, src_key_padding_mask=padding)
+        # not torch's loop over layers, which knows one mask for all
+        memory = self.embed(source, i)
+        for block, mask in zip(self.encoder.layers, self.masks(batch, length, causal=False)):
+            memory = block(memory, mask, src_key_padding_mask=padding)
+        memory = self.encoder.norm(memory)
         # padding of the target is at its end, where the causal mask hides it from real tokens
-        states = self.decoder(
-            self.embed(previous, j), memory, decoder_mask, memory_key_padding_mask=padding
-        )
-        return functional.linear(states, self.embedding.weight)
+        states = self.embed(previous, j)
+        for block, mask in zip(self.decoder.layers, self.masks(batch, target_length, causal=True)):
+            states = block(states, memory, mask, memory_key_padding_mask=padding)
+        return functional.linear(self.decoder.norm(states), self.embedding.weight)
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Return the input ``(batch, length, width)`` of the first layer."""
@@ -321,9 +329,7 @@ def main(arguments: Sequence[str]) -> None:
         raise SystemExit(f"plain_transformer.py: {error}") from None
     torch.manual_seed(options.seed)
     tokens = [sum(len(side) - 1 for side in sides) for sides in zip(*pairs["train"])]
-    model = PlainTransformer(
-        options, FIRST_WORD + len(vocabulary), source_scale=tokens[1] / tokens[0]
-    )
+    model = PlainTransformer(options, FIRST_WORD + len(vocabulary), tokens[1] / tokens[0])
     curve = train(model, options, pairs["train"], pairs["valid"])
     lengths = [sum(not subword.endswith("@@") for subword in line) for line in test_lines]
     bins = by_length(options.bins, lengths)

@@ -101,19 +101,22 @@ def test_cape_shifts_both_sides_of_a_pair_alike_but_for_each_token():
         assert 0.9 < local.abs().max() <= 1.0
 
 
-@pytest.mark.parametrize("encoding", ["alibi", "t5"])
+@pytest.mark.parametrize("encoding", ["alibi", "t5", "kerple"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_biases_are_those_of_the_formula(encoding, causal):
     model, length = build(encoding), 150
-    bias = model.bias(length, causal)
+    bias = model.bias(1, length, causal)
     for head in range(4):
         for i in range(length):
             for j in range(0, i + 1 if causal else length, 7):
                 if encoding == "alibi":
                     expected = -(2.0 ** -(2 * (head + 1))) * abs(i - j)
+                elif encoding == "t5":
+                    expected = model.biases[causal][bucket(i - j, causal), head].item()
                 else:
-                    expected = model.t5[causal][bucket(i - j, causal), head].item()
-                assert math.isclose(bias[head, i, j].item(), expected, rel_tol=1e-6)
+                    r1, r2 = model.biases[causal][1, :, head].exp().flatten().tolist()
+                    expected = -r1 * math.log(1 + r2 * abs(i - j))
+                assert math.isclose(bias[head, i, j].item(), expected, rel_tol=1e-5)
 
 
 def bucket(distance, causal):
