@@ -126,8 +126,9 @@ class PlainTransformer(nn.Module):
         sizes = (width, heads, options.ffn, dropout)
         below = nn.TransformerEncoderLayer(*sizes, batch_first=True, norm_first=True)
         above = nn.TransformerDecoderLayer(*sizes, batch_first=True, norm_first=True)
-        self.encoder = nn.TransformerEncoder(below, options.layers, nn.LayerNorm(width), False)
-        self.decoder = nn.TransformerDecoder(above, options.layers, nn.LayerNorm(width))
+        self.encoder = nn.TransformerEncoder(below, options.layers, enable_nested_tensor=False)
+        self.decoder = nn.TransformerDecoder(above, options.layers)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))  # behind the last layers
         self.embedding = nn.Embedding(entries, width, padding_idx=PAD)
         self.dropout = nn.Dropout(dropout)
         # of the encoder and of the decoder: T5's scalars, or log r1 and log r2 of KERPLE's layers
@@ -166,8 +167,7 @@ class PlainTransformer(nn.Module):
 
     def bias(self, layer: int, length: int, causal: bool) -> Optional[Tensor]:
         """Return what is added to the scores ``(heads, query, key)``, without the causal mask."""
-        places = torch.arange(length)
-        distance = places.unsqueeze(1) - places
+        distance = torch.arange(length).unsqueeze(1) - torch.arange(length)
         if self.options.encoding == "alibi":
             slopes = 2.0 ** (-8 * torch.arange(1, self.options.heads + 1) / self.options.heads)
             return -slopes.view(-1, 1, 1) * distance.abs()
@@ -195,12 +195,12 @@ class PlainTransformer(nn.Module):
         memory = self.embed(source, i)
         for block, mask in zip(self.encoder.layers, self.masks(batch, length, causal=False)):
             memory = block(memory, mask, src_key_padding_mask=padding)
-        memory = self.encoder.norm(memory)
+        memory = self.norms[0](memory)
         # padding of the target is at its end, where the causal mask hides it from real tokens
         states = self.embed(previous, j)
         for block, mask in zip(self.decoder.layers, self.masks(batch, target_length, causal=True)):
             states = block(states, memory, mask, memory_key_padding_mask=padding)
-        return functional.linear(self.decoder.norm(states), self.embedding.weight)
+        return functional.linear(self.norms[1](states), self.embedding.weight)
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Return the input ``(batch, length, width)`` of the first layer."""
