@@ -251,12 +251,15 @@ def _read_words(
 ) -> Tuple[Dict[str, str], List[str]]:
     """Return the options that are given, without ``--``, and the words that give them again."""
     chosen, words, left = {}, [], iter(arguments)
-    for name in left:
+    for argument in left:
+        name, equals, behind = argument.partition("=")
         if forms.get(name) == "":
+            if equals:
+                raise UsageError(f"{name} takes no value; see --help")
             chosen[name[2:]] = FLAG
             words += [name] if name not in ("--plan", "--slurm") else []
             continue
-        value = next(left, None)
+        value = behind if equals else next(left, None)
         if value is None:
             raise UsageError(f"{name} needs a value, or is not an option; see --help")
         if name not in forms:

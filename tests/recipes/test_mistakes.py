@@ -30,7 +30,11 @@ KINDS = [*ROWS, CLAIMS[0], *ANCHORS]
 
 MISTAKES = {
     "--colour red": ("unknown option --colour", KINDS),
+    "--colour=red": ("unknown option --colour;", KINDS),
+    "--plan=yes": ("--plan takes no value", KINDS),
     "--seeds": ("needs a value", KINDS),
+    "--seeds=": ("--seeds needs a value", KINDS),
+    "--seeds=1,2,1": ("--seeds has 1 more than once", KINDS),
     "--seeds 1,2,1": ("--seeds has 1 more than once", KINDS),
     "--seeds 1,01": ("01 is not a whole number (--seeds", SMALL),
     "--encodings a=shaw,a=tupe": ("--encodings has a more than once", ROWS),
