@@ -31,7 +31,7 @@ KINDS = [*ROWS, CLAIMS[0], *ANCHORS]
 MISTAKES = {
     "--colour red": ("unknown option --colour", KINDS),
     "--colour=red": ("unknown option --colour;", KINDS),
-    "--plan=yes": ("--plan takes no value", KINDS),
+    "--plan=yes": ("--plan takes no value", ROWS[:-1] + OWN),
     "--seeds": ("needs a value", KINDS),
     "--seeds=": ("--seeds needs a value", KINDS),
     "--seeds=1,2,1": ("--seeds has 1 more than once", KINDS),
