@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from fairseq_posenc.tools.text_tables import markdown_table
 from recipes.claims.claim_figures import title
@@ -103,13 +103,13 @@ def _verdict(compared: Compared) -> str:
 def _to_run(content: Content, by_claim: ByClaim) -> str:
     """Return main comparisons that are to be run, by the command that measures them."""
     by_command: Dict[str, List[str]] = {}
-    for number, (claim, comparisons) in enumerate(zip(content["claims"], by_claim), 1):
+    for number, comparisons in enumerate(by_claim, 1):
         if not comparisons[0].seeds:
             commands = command(comparisons[0].about, list(content["parts"]))
-            words = f"**{number}** {claim['claim']} ({_expected(comparisons[0])})"
+            words = f"**{number}** ({_expected(comparisons[0])})"
             by_command.setdefault(commands, []).append(words)
-    about = "Main comparisons that are to be run, with what is expected:"
-    lines = [f"- {commands}: {'; '.join(claims)}" for commands, claims in by_command.items()]
+    about = "These commands run the missing main comparisons, whose expectation is in brackets:"
+    lines = [f"- {commands}: {', '.join(claims)}" for commands, claims in by_command.items()]
     return "\n\n".join([about, "\n".join(lines)]) if lines else "No main comparison is to be run."
 
 
@@ -177,33 +177,30 @@ def difference(row: Row, name: str) -> str:
 
 def appendix(content: Content, by_claim: ByClaim, rows: Sequence[Row]) -> str:
     """Return the page of every comparison, claim by claim, and of what every training reached."""
-    text = [
+    text: List[Optional[str]] = [
         "# Claims: every figure",
-        "Written with the [claims](claims.md), which say how to read it. A line has the "
-        "[part](claims.md#trainings), the figure (with words of the source), what is expected of "
-        "the difference, both rows, the difference and the verdict. Beside BLEU may stand, of both "
-        "rows: BLEU without its brevity penalty, length of outputs in %, bits per token.",
+        "The [claims](claims.md) say how to read this. A line has the [part](claims.md#trainings), "
+        "the figure (with words of the source), what is expected of the difference, both rows, the "
+        "difference and the verdict. Beside BLEU may stand, of both rows: BLEU without its brevity "
+        "penalty, length of outputs in %, bits per token. `recipes/claims/claims.json` also has the "
+        "comparisons that were not run yet.",
     ]
     for number, (claim, comparisons) in enumerate(zip(content["claims"], by_claim), 1):
         text += [f"## {number}. {claim['claim']}", f"{claim['source']}: {claim['paper']}"]
-        lines = _grouped([compared for compared in comparisons if compared.seeds], _line)
+        lines = _grouped([compared for compared in comparisons if compared.seeds])
         text += ["\n".join(f"- {line}" for line in lines)]
-        missing = _grouped(
-            [compared for compared in comparisons[1:] if not compared.seeds], _planned
-        )
-        to_run = f"Also to be run: {' '.join(missing)}" if missing else None
-        text += [" ".join(filter(None, [claim.get("note"), to_run]))]
+        text += [claim.get("note")]
     return "\n\n".join(filter(None, [*text, *_trainings(content, rows)])) + "\n"
 
 
-def _grouped(comparisons: Sequence[Compared], words: Callable[[Compared], str]) -> List[str]:
+def _grouped(comparisons: Sequence[Compared]) -> List[str]:
     """Return a line for each part, figure and expectation, with all that is compared in it."""
     groups: Dict[str, List[str]] = {}
     for compared in comparisons:
         heading = f"{compared.about['part']}, {_briefly(compared)}"
         if compared.about["expect"] != "no verdict":
             heading += f" ({_expected(compared)})"
-        groups.setdefault(heading, []).append(words(compared))
+        groups.setdefault(heading, []).append(_line(compared))
     return [f"{heading}: {'; '.join(lines)}." for heading, lines in groups.items()]
 
 
@@ -223,10 +220,6 @@ def _line(compared: Compared) -> str:
 
 def _briefly(compared: Compared) -> str:
     return re.sub(r" at (\S+) words", r" \1", title(compared.about["figure"]))
-
-
-def _planned(compared: Compared) -> str:
-    return " less ".join(compared.names())
 
 
 def _expected(compared: Compared) -> str:
