@@ -8,12 +8,24 @@ import functools
 import os
 import re
 import sys
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 
 from fairseq_posenc.errors import UsageError, print_errors_in_one_line
 
 # loading an untrusted checkpoint safely is torch's own from here on: below, two holes are known
 _OLDEST_TORCH = (2, 10)
+# about how fairseq uses its libraries, most while it is imported: users can do nothing about them
+_WARNINGS_OF_FAIRSEQ = (
+    r"hydra\.experimental\.\w+\(\) is no longer experimental",
+    r"\nThe version_base parameter is not specified",
+    r"\nThe strict flag in the compose API is deprecated",
+    r"\n'config' is validated against ConfigStore schema",
+    "In 'config': Usage of deprecated keyword in package header",
+    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated",
+    r"`torch\.jit\.script` is deprecated",
+    "'pin_memory' argument is set as true but no accelerator is found",
+)
 
 
 def _check_torch() -> None:
@@ -51,5 +63,8 @@ def register_all() -> None:
     import_models(os.path.join(__path__[0], "models"), f"{__name__}.models")
 
 
+for _message in _WARNINGS_OF_FAIRSEQ:
+    # behind the user's own, such as -W error
+    warnings.filterwarnings("ignore", _message, append=True)
 _check_torch()
 __path__ = _Folders(__path__)

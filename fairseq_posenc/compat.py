@@ -1,4 +1,4 @@
-"""Every difference between fairseq 0.12.2 and its maintained fork; faults and warnings of both."""
+"""Every difference between fairseq 0.12.2 and its maintained fork, and faults of both."""
 
 import atexit
 import contextlib
@@ -9,7 +9,6 @@ import re
 import sys
 import threading
 import time
-import warnings
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, Callable, Dict
@@ -23,18 +22,6 @@ _FUSED_WEIGHTS = [
     for part in ("in_proj", "out_proj", "fc1", "fc2")
     for parameter in ("weight", "bias")
 ]
-# warnings about how fairseq uses its libraries, and about CPUs: users can do nothing about them
-for _message in (
-    r"hydra\.experimental\.\w+\(\) is no longer experimental",
-    r"\nThe version_base parameter is not specified",
-    r"\nThe strict flag in the compose API is deprecated",
-    r"\n'config' is validated against ConfigStore schema",
-    "In 'config': Usage of deprecated keyword in package header",
-    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated",
-    "'pin_memory' argument is set as true but no accelerator is found",
-):
-    # behind the user's own, such as -W error
-    warnings.filterwarnings("ignore", _message, append=True)
 
 
 def remove_fused_weights(layer: nn.Module) -> None:

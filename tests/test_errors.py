@@ -1,6 +1,8 @@
 """What people see of an error that they can mend: one line, whatever is in it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,17 @@ def test_a_command_ends_in_one_line(start, command, tmp_path):
     [line] = [line for line in printed.splitlines() if "error: " in line]
     assert line == printed.splitlines()[-1]
     assert line.startswith("fairseq_posenc: error: ") and WRITTEN_OUT in line
+
+
+@pytest.mark.parametrize("options", [[], ["-W", "error::FutureWarning"]])
+def test_how_fairseq_uses_its_libraries_is_not_warned_of_unless_the_user_asks(options):
+    # torch 2.14 says it while fairseq is imported
+    text = "`torch.jit.script` is deprecated. Please switch to `torch.compile`"
+    code = f"import warnings; {{}}warnings.warn('{text}', FutureWarning)"
+    results = [
+        subprocess.run(
+            [sys.executable, *options, "-c", code.format(first)], capture_output=True, text=True
+        ).stderr
+        for first in ("import fairseq_posenc; ", "")
+    ]
+    assert ["deprecated" in stderr for stderr in results] == [bool(options), True]
