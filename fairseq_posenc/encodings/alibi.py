@@ -23,8 +23,7 @@ def slope_exponents(heads: int) -> List[float]:
 class Alibi(ByDistance):
     """A bias that falls linearly with the distance, by a slope per head (Press et al. 2022).
 
-    Section 3 of the ALiBi paper; not in the papers that this package reproduces. With queries
-    ``q`` and keys ``k`` of head ``h`` of width d::
+    Section 3 of the paper. With queries ``q`` and keys ``k`` of head ``h`` of width d::
 
         A[i, j] = q[i] · k[j] / √d - slope[h] · |i - j|
 

@@ -10,8 +10,7 @@ from fairseq_posenc.encodings.by_distance import ByDistance
 class Kerple(ByDistance):
     """A trained bias that falls with the logarithm of the distance (Chi et al. 2022, KERPLE).
 
-    The paper's log kernel; not in the papers that this package reproduces. With queries ``q`` and
-    keys ``k`` of head ``h`` of width d::
+    The paper's log kernel. With queries ``q`` and keys ``k`` of head ``h`` of width d::
 
         A[i, j] = q[i] · k[j] / √d - r1[h] · log(1 + r2[h] · |i - j|)          r1, r2 > 0
 

@@ -27,7 +27,7 @@ INNER: Dict[str, Type[Encoding]] = {
 class Randomized(Encoding):
     """Another encoding, whose positions are a sorted random subset of 0 … M - 1 in training.
 
-    Ruoss et al. 2023, section 3; not in the papers that this package reproduces. A sequence of
+    Ruoss et al. 2023, section 3. A sequence of
     ``l`` tokens stands at ``l`` positions that are drawn from 0 … M - 1 without replacement and
     sorted, so that far positions and distances are trained though sequences are short. In
     evaluation positions are 0 … l - 1. Sinusoids have a draw for each sequence, rotary positions

@@ -14,7 +14,7 @@ from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 class Unifpe(Sinusoidal):
     """Sinusoids shifted so that training sees all of M positions about equally often.
 
-    Peng, Bawden and Yvon 2024, arXiv 2412.17592; not in the papers that this package reproduces.
+    Peng, Bawden and Yvon 2024, arXiv 2412.17592.
     SHAPE (:class:`Shape`) sees the positions in the middle more often than those at the ends.
     Term: ``input[b, i] = PE(first_index + i + offset_b)``. In training, with a sequence of ``l``
     tokens, M positions are cut into ``n = ⌊M / l⌋`` windows of ``l`` with a gap of ``r = M mod l``

@@ -33,7 +33,7 @@ _PROGRAM = re.compile(
 )
 _CORPUS = re.compile(r"runs/[^/]+/(?:bin|text|data)/([^/ ]+)")
 _VARIABLE = re.compile(r"^(?:for (\w+) in (.+); do|(\w+)=\$\(\(([^()]+)\)\))$")  # of a plan's loops
-_LIKE = {"as in English": "As in English", "as pre-trained": "As pre-trained"}  # a setting's reason
+_LIKE = ("as in English", "as pre-trained")  # reasons of settings that another table has
 Cell = Tuple[str, ...]  # setting and row, or setting, or corpus
 Values = Dict[str, Dict[str, Set[Cell]]]  # by `program --option`: value -> the cells that have it
 
@@ -167,7 +167,13 @@ def page() -> str:
 
 
 def _rows(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> List[str]:
-    """Return the table of what has a reason, and lists of other settings; ``shown`` gets rows."""
+    """Return the table of what has a reason, and lists of what the paper leaves open.
+
+    Args:
+        settings: of a section of fidelity.json.
+        plan_values: what :func:`read_plan` returned.
+        shown: the rows of the tables before, to which those of this table are added.
+    """
     code = ["Authors' code"] * any(authors_code != "—" for _, _, _, authors_code, *_ in settings)
     heads = ["Setting", "Paper", *code, "Ours", "Why"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
@@ -175,17 +181,14 @@ def _rows(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> Li
     for name, keys, paper, authors_code, why, *said in settings:
         mine = "; ".join(said or dict.fromkeys(ours(key, plan_values) for key in keys.split(", ")))
         line = "| " + " | ".join([name, paper, *[authors_code for _ in code], mine, why]) + " |"
-        if line in shown or why in _LIKE:
-            alike[_LIKE.get(why, "As in a table above")].append(name)
-        elif why:
+        if why and line not in shown and why not in _LIKE:
             lines.append(line)
             shown.add(line)
-        elif not paper.startswith("—"):
-            alike["As the paper"].append(name)
-        elif authors_code != "—":
-            alike["The paper is silent, as the code"].append(name)
-        else:
-            alike["Both are silent"].append(f"{name} ({mine})")
+        elif not why and paper.startswith("—"):
+            if authors_code != "—":
+                alike["The paper is silent, and ours is as the code"].append(name)
+            else:
+                alike["Both are silent"].append(f"{name} ({mine})")
     return ["\n".join(lines), *(f"{said}: {'; '.join(names)}." for said, names in alike.items())]
 
 
