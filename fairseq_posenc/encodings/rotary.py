@@ -32,7 +32,7 @@ class Rotary(Encoding):
     values are left alone and nothing is added to the embeddings. There are no parameters, and any
     length can be encoded. Angles are computed in float32 at least. d must be even.
 
-    A trained model meets sequences s = ``scale`` times as long with smaller angles, best after some
+    For sequences s = ``scale`` times as long, a trained model gets smaller angles, best with some
     fine-tuning. ``scale_method`` says which become smaller; L is the ``original_length``::
 
         linear:  angle = i / s · θ_c
