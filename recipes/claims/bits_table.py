@@ -26,6 +26,8 @@ from recipes.claims.verdicts import AS_SAYS, EXPECTED, UNDECIDED, verdict
 
 # the largest difference of bits within that leaves two rows comparable, as on the page of claims
 CONVERGED = 0.02
+# the picture of levels begins where a training has so many times the level's bits within
+_EARLIEST = 1.5
 
 
 def markdown(
@@ -150,18 +152,25 @@ def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) ->
     save(figure, output)
 
 
-def draw_levels(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) -> None:
+def draw_levels(
+    rows: Mapping[str, RowTrainings], names: Sequence[str], level: float, output: str
+) -> None:
     """Draw bits beyond the trained lengths as a function of bits within: a line per training,
-    through its checkpoints.
+    through its checkpoints, from half as many bits again as the level (the dotted line) on.
     """
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     for number, (label, row) in enumerate(rows.items()):
-        for training in row.trainings.values():
-            within = [checkpoint.within.figure for checkpoint in training.checkpoints]
-            beyond = [checkpoint.beyond.figure for checkpoint in training.checkpoints]
-            axes.errorbar(within, beyond, label=plain_label(label), **line_style(number))
-            label = "_"  # one entry in the legend for all seeds of a row
+        for first, training in enumerate(row.trainings.values()):
+            drawn = [
+                (checkpoint.within.figure, checkpoint.beyond.figure)
+                for checkpoint in training.checkpoints
+                if checkpoint.within.figure <= _EARLIEST * level
+            ]
+            # one entry in the legend for all seeds of a row
+            name = "_" if first else plain_label(label)
+            axes.errorbar(*zip(*drawn), label=name, **line_style(number))
+    axes.axvline(level, color="0.4", linewidth=1, linestyle=":", zorder=1)
     axes.invert_xaxis()
     axes.set_xlabel(f"bits per token at {plain_label(names[0])}, the trained lengths")
     axes.set_ylabel(f"bits per token beyond {plain_label(names[0])}")
@@ -210,8 +219,9 @@ def main() -> None:
             stream.write(content)
     if len(rows) > 1:
         draw(rows, names, f"{args.output}.png")
-        if EqualLevel(rows).level is not None:
-            draw_levels(rows, names, f"{args.output}_level.png")
+        level = EqualLevel(rows).level
+        if level is not None:
+            draw_levels(rows, names, level, f"{args.output}_level.png")
     print(text)
 
 

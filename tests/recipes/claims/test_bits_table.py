@@ -152,3 +152,19 @@ def test_the_picture_and_latex_are_written(written, tmp_path, monkeypatch):
     for picture in "bits.png", "bits_level.png":
         assert (tmp_path / picture).stat().st_size > 1000
     assert r"a\_b & 2 & $2.00$ & $3.00$ & $4.50 \pm 6.35$" in (tmp_path / "bits.tex").read_text()
+
+
+def test_the_picture_of_levels_has_a_name_per_row_and_begins_near_the_level(written, monkeypatch):
+    rows, names = read_rows(
+        written({
+            "base": {1: [(9, 9, 9), (3, 4, 5), (2, 3, 4)], 2: [(9, 9, 9), (2, 3, 5)]},
+            "new": {1: [(9, 8, 8), (1, 1, 1)], 2: [(9, 8, 8), (1, 1, 2)]},
+        })
+    )  # fmt: skip
+    figures = []
+    monkeypatch.setattr(bits_table, "save", lambda figure, output: figures.append(figure))
+    bits_table.draw_levels(rows, names, 2.0, "level.png")
+    [legend], [axes] = figures[0].legends, figures[0].axes
+    assert [text.get_text() for text in legend.get_texts()] == ["base", "new"]
+    drawn = [list(container.lines[0].get_xdata()) for container in axes.containers]
+    assert drawn == [[3, 2], [2], [1], [1]]
