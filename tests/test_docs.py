@@ -140,7 +140,7 @@ def test_differences_of_the_first_screen_are_those_that_claims_printed():
         for line in tables(PAGES["docs/recipes/small_experiments.md"])[1][3:]
     }
     bits = {
-        re.findall(r"`(\w+)`", line[0])[0]: [cell.strip() for cell in line[3:5]]
+        re.findall(r"`(\w+)`", line[0])[0]: [cell.strip() for cell in line[2:4]]
         for line in encodings[2:]
     }
     assert bits.pop("sinusoidal") == ["0", "0"]
