@@ -23,6 +23,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures, source_bos
 from fairseq_posenc.guards.option_checks import check_options
 from fairseq_posenc.guards.save_folder import first_checkpoint
+from fairseq_posenc.guards.task_models import check_family
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ def find_initial_checkpoint(args: Any) -> Optional[InitialCheckpoint]:
     state = load_checkpoint(path)
     check_options(state, path, builds=False)
     model_options = signatures.model_options(state)
+    check_family(model_options, path, args)
     positions = {}
     name = signatures.encoding_of(model_options)
     if name is not None:

@@ -10,6 +10,7 @@ from fairseq_posenc.errors import print_errors_in_one_line
 from fairseq_posenc.guards.configuration import patch_configurations
 from fairseq_posenc.guards.loading import install_loading_patches
 from fairseq_posenc.guards.precision import patch_precision
+from fairseq_posenc.guards.task_models import patch_build_model
 from fairseq_posenc.optim import lamb, radam
 from fairseq_posenc.optim.adam import patch_adam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
@@ -23,6 +24,7 @@ let_generate_log()
 print_errors_in_one_line()
 install_loading_patches()
 patch_configurations()
+patch_build_model()
 patch_precision()
 patch_adam()
 patch_label_smoothing()

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple
 import numpy as np
 import torch
 from fairseq import utils
+from fairseq.criterions.masked_lm import MaskedLmLoss
 from fairseq.data import SortDataset, data_utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import register_task
@@ -83,6 +84,13 @@ class PosencMaskedLMTask(MaskedLMTask):
                 raise UsageError(f"{folder} has another dict.txt than {first}; binarise with one")
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
+
+    def build_criterion(self, *args, **kwargs):
+        """Build the criterion; fairseq's default counts every token, and would report less loss."""
+        criterion = super().build_criterion(*args, **kwargs)
+        if not isinstance(criterion, MaskedLmLoss):
+            raise UsageError("--task posenc_masked_lm needs --criterion masked_lm")
+        return criterion
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Load a split: pack it, hide tokens, and sort blocks of one size in random order."""

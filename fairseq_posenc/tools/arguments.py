@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.output_options import Parser
@@ -62,16 +62,51 @@ def add_notes(parser: argparse.ArgumentParser) -> None:
 
 
 def read_notes(options: Dict[str, Any]) -> None:
-    """Replace both options of :func:`add_notes` by the notes as a dictionary."""
+    """Replace both options of :func:`add_notes` by the notes as a dictionary.
+
+    Raises:
+        UsageError: a note has two values, or the log is no log, or of another training than the
+            output that is scored.
+    """
     notes, log = by_key("--note", options["notes"]), options.pop("training_log")
     if log:
-        try:
-            with open(log, encoding="utf-8", errors="replace") as stream:
-                signatures = re.findall("position:[^\n]*", stream.read())
-        except OSError as error:
-            raise UsageError(f"cannot read {log}: {error.strerror}") from None
+        text = _read_log(log)
+        signatures = re.findall("position:[^\n]*", text)
+        if not signatures and "fairseq_cli.train" not in text:
+            raise UsageError(f"--training-log {log} is not a log of fairseq-train")
         notes["signature"] = signatures[-1] if signatures else ""
+        if options.get("generated"):
+            path = options["generated"]
+            check_signature(notes, path, re.findall(r"\| (position:\S*)", _read_log(path)))
     options["notes"] = notes
+
+
+def check_signature(notes: Mapping[str, str], path: str, signatures: Sequence[str]) -> None:
+    """Check that the encoding of a training log is one of those that a result was made with.
+
+    Args:
+        notes: with that of the log, if there is one.
+        path: of what has the others, for the message.
+        signatures: the others; empty where they are not known.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    noted = notes.get("signature")
+    names = [signature.split("|")[0] for signature in signatures]
+    if noted and any(names) and noted.split("|")[0] not in names:
+        raise UsageError(
+            f"--training-log is of another training: {path} is of {signatures[0]}, and the log of "
+            f"{noted}"
+        )
+
+
+def _read_log(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
 def by_key(flag: str, pairs: Sequence[Tuple[str, str]]) -> Dict[str, str]:

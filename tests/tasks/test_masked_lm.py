@@ -1,5 +1,6 @@
 """The task posenc_masked_lm; the real command lines are tested end to end."""
 
+from argparse import Namespace
 from types import SimpleNamespace
 
 import numpy as np
@@ -228,6 +229,13 @@ def test_folders_may_have_counted_their_types_differently(setup, folder, tmp_pat
     text = (folder / "dict.txt").read_text(encoding="utf-8")
     (tmp_path / "dict.txt").write_text(text.replace("w1 ", "w1 9"), encoding="utf-8")
     assert len(setup(data=f"{folder}:{tmp_path}").dictionary) == WORDS + 5
+
+
+def test_a_criterion_that_counts_all_tokens_is_refused(setup):
+    # fairseq's default logged 1.41 bits for 9.98
+    with pytest.raises(UsageError, match="needs --criterion masked_lm"):
+        setup().build_criterion(Namespace(criterion="cross_entropy", sentence_avg=False))
+    setup().build_criterion(Namespace(criterion="masked_lm", tpu=False))
 
 
 def test_blocks_of_one_token_are_refused(setup):

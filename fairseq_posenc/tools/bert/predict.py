@@ -29,6 +29,7 @@ from fairseq_posenc.guards.precision import FLOAT32, recorded_in_words
 from fairseq_posenc.hardware import hardware
 from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
+from fairseq_posenc.tools.arguments import check_signature
 from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.scores.task_score import BITS, TaskScore, frequency_bits
 from fairseq_posenc.tools.writing import replacing
@@ -57,6 +58,7 @@ def predict(
     """
     begin = time.perf_counter()
     model, task = load(path, data)
+    check_signature(notes, path, [getattr(model, "signature", "")])
     device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
     model.to(device).eval()
     scores, examples, per_example, gold, chance = {}, {}, {}, {}, {}

@@ -49,17 +49,10 @@ def text_remarks(texts: TestSet) -> List[str]:
             f"{tabs} references hold tabs, taken as blanks; several references of a sentence are "
             "separated by tabs in all lines"
         )
-    capitals = {
-        side: _has_capitals(lines)
-        for side, lines in (("references", texts.reference), ("hypotheses", texts.hypothesis))
-        if any(line != line.upper() for line in lines)
-    }
-    if len(set(capitals.values())) == 2:
-        cased, uncased = sorted(capitals, key=capitals.__getitem__, reverse=True)
-        remarks.append(
-            f"the {cased} have capitals, and the {uncased} none: sacrebleu_lowercase compares "
-            "without case"
-        )
+    case_of = {"hypotheses": _case(texts.hypothesis), "references": _case(texts.reference)}
+    if all(case_of.values()) and len(set(case_of.values())) == 2:
+        cases = ", ".join(f"the {side} {case}" for side, case in case_of.items())
+        remarks.append(f"{cases}: sacrebleu_lowercase compares without case")
     for form in ("NFC", "NFD"):
         sides = (texts.hypothesis, texts.reference)
         own, reference = (_share_in(form, lines) for lines in sides)
@@ -71,8 +64,14 @@ def text_remarks(texts: TestSet) -> List[str]:
     return remarks
 
 
-def _has_capitals(lines: Sequence[str]) -> bool:
-    return any(line != line.lower() for line in lines)
+def _case(lines: Sequence[str]) -> str:
+    """Say whether lines have capitals, or nothing else; empty if their script has none."""
+    text = "".join(lines)
+    if text.lower() == text.upper():
+        return ""
+    if text == text.lower():
+        return "have no capitals"
+    return "are all capitals" if text == text.upper() else "have capitals"
 
 
 def _share_in(form: str, lines: Sequence[str]) -> float:

@@ -121,12 +121,13 @@ def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files
     ("hypothesis", "reference", "said"),
     [
         ("the &amp; cat", "the &quot; cat", "3 references hold entities such as &quot;"),
-        ("the cat", "The cat", "the references have capitals, and the hypotheses none"),
+        ("the cat", "The cat", "the hypotheses have no capitals, the references have capitals"),
+        ("The cat", "THE CAT", "the hypotheses have capitals, the references are all capitals"),
         ("caf\u00e9", "cafe\u0301", "the references are not in Unicode's form NFC"),
         ("cafe\u0301", "caf\u00e9", "the references are not in Unicode's form NFD"),
         ("The caf\u00e9", "A caf\u00e9", None),
         ("The cat", "A caf\u00e9", None),
-        ("The cat", "the cat", "the hypotheses have capitals, and the references none"),
+        ("The cat", "the cat", "the hypotheses have capitals, the references have no capitals"),
         ("The cat", "A cafe\u0301", None),
         ("\u092f\u0939", "\u092f\u0939 NATO", None),  # Hindi has no capitals
     ],
