@@ -17,8 +17,8 @@ from typing import List, Mapping, Optional, Sequence
 import numpy as np
 
 from fairseq_posenc.tools.tables.intervals import Estimate
-from fairseq_posenc.tools.tables.latex import escaped
-from fairseq_posenc.tools.tables.plots import line_style, new_figure, plain_label, save
+from fairseq_posenc.tools.tables.latex import escaped, tabular
+from fairseq_posenc.tools.tables.plots import finish, line_style, new_figure, plain_label
 from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.trainings import BEYOND, EqualLevel, RowTrainings, read_rows
@@ -107,18 +107,11 @@ def _verdict(
 
 def latex(rows: Mapping[str, RowTrainings], names: Sequence[str]) -> str:
     r"""Return bits per token as a ``tabular`` for ``\usepackage{booktabs}``."""
-    head = ["", "$n$", *map(escaped, names)]
-    lines = [" & ".join(head) + r" \\", r"\midrule"]
+    lines = [["", "$n$", *map(escaped, names)]]
     for label, row in rows.items():
         cells = [_plain(row.estimate([(1, row, name)])).replace("±", r"\pm") for name in names]
-        lines.append(
-            " & ".join([escaped(label), str(len(row.trainings)), *(f"${c}$" for c in cells)])
-            + r" \\"
-        )
-    form = f"lr{'r' * len(names)}"
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{form}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", ""]
-    )
+        lines.append([escaped(label), str(len(row.trainings)), *(f"${cell}$" for cell in cells)])
+    return tabular(lines, [])
 
 
 def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) -> None:
@@ -146,10 +139,7 @@ def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) ->
     axes.set_xticks(range(len(names)), [plain_label(name) for name in names])
     axes.set_xlabel("length in subwords (shaded: trained lengths)")
     axes.set_ylabel(f"bits per token, less {plain_label(base)}")
-    axes.grid(axis="y", color="0.8", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False)
-    save(figure, output)
+    finish(figure, axes, output)
 
 
 def draw_levels(
@@ -174,10 +164,8 @@ def draw_levels(
     axes.invert_xaxis()
     axes.set_xlabel(f"bits per token at {plain_label(names[0])}, the trained lengths")
     axes.set_ylabel(f"bits per token beyond {plain_label(names[0])}")
-    axes.grid(color="0.8", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False)
-    save(figure, output)
+    axes.grid(axis="x", color="0.8", linewidth=0.6)
+    finish(figure, axes, output)
 
 
 def _plain(estimate: Estimate) -> str:

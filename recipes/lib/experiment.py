@@ -142,11 +142,8 @@ class Experiment(Recipe):
         titles = [title for title in self.cell_stages if self.wants(self.stage_number(title))]
         if not titles:
             return
-        first, last, title = (
-            self.stage_number(titles[0]),
-            self.stage_number(titles[-1]),
-            ", ".join(titles),
-        )
+        first, last = self.stage_number(titles[0]), self.stage_number(titles[-1])
+        title = ", ".join(titles)
         if self.is_plan:
             numbers = f"stage {first}" if first == last else f"stages {first} to {last}"
             self.say(f"{numbers}: {title}")

@@ -68,22 +68,13 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
         cell.labelled_path("average.pt") for cell in first if cell.row in ("sinusoidal", "shape")
     ]
     if setting.form != "vanilla" and len(compared) == 2:
-        once(recipe, f"{folder}/figure_4", ["posenc", "analyse", "tokens", "--models", *compared,
-                                            *about,
-             "--subset", "test1", "--position-bins", config["bins"]])  # fmt: skip
+        tokens = ["posenc", "analyse", "tokens", "--models", *compared, *about]
+        bins = ["--subset", "test1", "--position-bins", config["bins"]]
+        once(recipe, f"{folder}/figure_4", [*tokens, *bins])
     if setting.form != "interpolate":
         return
-    shift = [
-        "posenc",
-        "analyse",
-        "shift-invariance",
-        "--models",
-        *models,
-        *about,
-        "--sentences",
-        "1000",
-    ]
-    once(recipe, f"{folder}/figure_2", shift)
+    shift = ["posenc", "analyse", "shift-invariance", "--models", *models, *about]
+    once(recipe, f"{folder}/figure_2", [*shift, "--sentences", "1000"])
     pairs = config["pairs"]
     recipe.say(
         f"[{setting.name}] translate {pairs} joined pairs of the training text in two orders"

@@ -305,17 +305,9 @@ class Pretraining(Experiment):
         cells = [cell for cell in self.cells() if cell.seed == first]
         models = [cell.labelled_path("checkpoint_last.pt") for cell in cells]
         length = str(min(self.config.number("length"), 64))
-        attention = [
-            "posenc",
-            "analyse",
-            "attention",
-            "--models",
-            *models,
-            "--data",
-            self.path("bin"),
-        ]
-        once(self, self.path("attention"), [*attention, "--length", length, *self.devices.options],
-             needed=False)  # fmt: skip
+        attention = ["posenc", "analyse", "attention", "--models", *models]
+        about = ["--data", self.path("bin"), "--length", length, *self.devices.options]
+        once(self, self.path("attention"), [*attention, *about], needed=False)
 
 
 def _without_segments(options: Sequence[str]) -> List[str]:

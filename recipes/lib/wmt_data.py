@@ -211,16 +211,9 @@ class Corpora:
                      "--input", file, "--output", output, "--workers", self.workers]
                 )  # fmt: skip
         for split in cleaned:
-            clean = [
-                "posenc",
-                "prepare",
-                "pairs",
-                "clean",
-                corpus,
-                "--input",
-                f"{text}/{split}.cut",
-            ]
-            recipe.say(f"{split}: {recipe.read([*clean, '--output', f'{text}/{split}.bpe'])}")
+            clean = ["posenc", "prepare", "pairs", "clean", corpus]
+            files = ["--input", f"{text}/{split}.cut", "--output", f"{text}/{split}.bpe"]
+            recipe.say(f"{split}: {recipe.read([*clean, *files])}")
         for split in cleaned:
             for language in languages:
                 os.unlink(f"{text}/{split}.cut.{language}")

@@ -74,8 +74,7 @@ class ChunkPass:
         if terms["bias_by_distance"] is not None:
             self.score_terms.append(DistanceBias(layout, terms["bias_by_distance"]))
         if terms["index_queries"] is not None:
-            vectors = terms["index_queries"], terms["index_keys"]
-            self.score_terms.append(IndexProducts(*vectors))
+            self.score_terms.append(IndexProducts(terms["index_queries"], terms["index_keys"]))
         if terms["segments"] is not None:
             self.score_terms.append(Segments(layout, terms["segments"], terms["segment_scalars"]))
         self.head_by_head = terms["distance_keys"] is not None

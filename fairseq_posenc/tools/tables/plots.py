@@ -73,7 +73,7 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
     axes.set_ylabel(title)
     if differences:
         axes.axhline(0, color="0.4", linewidth=1, zorder=1)
-    _finish(figure, axes, output)
+    finish(figure, axes, output)
 
 
 def plot_curves(curves: Curves, output: str) -> None:
@@ -99,7 +99,7 @@ def plot_curves(curves: Curves, output: str) -> None:
     _choose_scale(axes.set_yscale, axes.yaxis, [bits for _, bits in every if math.isfinite(bits)])
     axes.set_xlabel("Updates")
     axes.set_ylabel("Validation loss (bits per token)")
-    _finish(figure, axes, output)
+    finish(figure, axes, output)
 
 
 def _choose_scale(set_scale: Any, axis: Any, values: Sequence[float]) -> None:
@@ -113,7 +113,7 @@ def _choose_scale(set_scale: Any, axis: Any, values: Sequence[float]) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _finish(figure: Any, axes: Any, output: str) -> None:
+def finish(figure: Any, axes: Any, output: str) -> None:
     """Add what all plots have, and write the figure."""
     axes.grid(axis="y", color="0.8", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -60,8 +60,8 @@ class Corpus(NamedTuple):
     valid: Optional[str]
     tests: Dict[str, TestText]
     operations: int
-    normalise: bool
-    aggressive: bool
+    normalise: bool = False
+    aggressive: bool = False
     before_bpe: Optional[Cleaning] = None
     after_bpe: Optional[Cleaning] = None
     hold_out: Optional[int] = None
@@ -105,14 +105,10 @@ CORPORA: Dict[str, Corpus] = {
         valid="wmt13",
         tests=_news(2010, 2011, 2012, 2013, 2014, 2015, 2016),
         operations=32000,
-        normalise=False,
-        aggressive=False,
         before_bpe=_MOSES,
     ),
     # the same test set alone, for recipes/anchors.sh
-    "newstest2014_en_de": Corpus(
-        "en", "de", [], None, _news(2014), operations=32000, normalise=False, aggressive=False
-    ),
+    "newstest2014_en_de": Corpus("en", "de", [], None, _news(2014), operations=32000),
     # CAPE, appendix D; ADMIN's recipe
     "wmt14_en_de": Corpus(
         "en",
@@ -156,8 +152,6 @@ CORPORA: Dict[str, Corpus] = {
         valid="wmt13",
         tests=_news(2015),
         operations=32000,
-        normalise=False,
-        aggressive=False,
         before_bpe=_MOSES,
     ),
     "wmt18_en_cs": Corpus(
@@ -167,8 +161,6 @@ CORPORA: Dict[str, Corpus] = {
         valid="wmt13",
         tests=_news(2015),
         operations=32000,
-        normalise=False,
-        aggressive=False,
         before_bpe=_MOSES,
     ),
     # fairseq's examples/translation/prepare-iwslt14.sh
@@ -183,8 +175,6 @@ CORPORA: Dict[str, Corpus] = {
             )
         },
         operations=10000,
-        normalise=False,
-        aggressive=False,
         before_bpe=Cleaning(1, 175, 1.5),
         hold_out=23,
         plain_quotes=True,

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.tables import plots
 from recipes.claims import bits_table
 from recipes.claims.trainings import EqualLevel, read_rows
 
@@ -162,7 +163,7 @@ def test_the_picture_of_levels_has_a_name_per_row_and_begins_near_the_level(writ
         })
     )  # fmt: skip
     figures = []
-    monkeypatch.setattr(bits_table, "save", lambda figure, output: figures.append(figure))
+    monkeypatch.setattr(plots, "save", lambda figure, output: figures.append(figure))
     bits_table.draw_levels(rows, names, 2.0, "level.png")
     [legend], [axes] = figures[0].legends, figures[0].axes
     assert [text.get_text() for text in legend.get_texts()] == ["base", "new"]
