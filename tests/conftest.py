@@ -17,12 +17,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from tests import forking
+from tests.tiny import dictionary_of
 
 STARTED = time.monotonic()
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -49,9 +49,7 @@ def pytest_runtest_setup(item):
 @pytest.fixture
 def tiny_task():
     """A translation task with a dictionary of 40 types and no data."""
-    dictionary = Dictionary()
-    for index in range(36):
-        dictionary.add_symbol(f"w{index}")
+    dictionary = dictionary_of(36)
     return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
 
 

@@ -16,19 +16,14 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 each_encoding = pytest.mark.parametrize("encoding", names())
 
 
-@pytest.fixture
-def make():
-    """A function that makes an encoder of two layers, in evaluation, with strong positions."""
-
-    def make(encoding, decoder=False):
-        torch.manual_seed(1)
-        stack = StackConfig(channels=16, layers=2, heads=2, decoder=decoder, max_length=20)
-        encoder = nn.Encoder(nn.EncoderLayer(16, heads=2, inner=32), stack, encoding).eval()
-        for parameter in encoder.embed_positions.parameters():
-            parameter.data += 0.3 * torch.randn(parameter.shape)
-        return encoder
-
-    return make
+def make(encoding, decoder=False):
+    """An encoder of two layers, in evaluation, with strong positions."""
+    torch.manual_seed(1)
+    stack = StackConfig(channels=16, layers=2, heads=2, decoder=decoder, max_length=20)
+    encoder = nn.Encoder(nn.EncoderLayer(16, heads=2, inner=32), stack, encoding).eval()
+    for parameter in encoder.embed_positions.parameters():
+        parameter.data += 0.3 * torch.randn(parameter.shape)
+    return encoder
 
 
 @each_encoding
@@ -48,7 +43,7 @@ def test_attention_is_that_of_the_fairseq_models(encoding, causal):
 
 
 @each_encoding
-def test_padding_does_not_change_the_output(make, encoding):
+def test_padding_does_not_change_the_output(encoding):
     encoder, x = make(encoding), torch.randn(1, 6, 16)
     alone = encoder(x)
     padding = torch.tensor([[False] * 6 + [True] * 3])
@@ -58,7 +53,7 @@ def test_padding_does_not_change_the_output(make, encoding):
 
 
 @each_encoding
-def test_a_decoder_sees_the_past_only(make, encoding):
+def test_a_decoder_sees_the_past_only(encoding):
     decoder, x = make(encoding, decoder=True), torch.randn(2, 8, 16)
     changed = torch.cat([x[:, :5], torch.randn(2, 3, 16)], dim=1)
     before, after = decoder(x), decoder(changed)
@@ -66,7 +61,7 @@ def test_a_decoder_sees_the_past_only(make, encoding):
     assert (before[:, 5:] - after[:, 5:]).abs().max() > 1e-3
 
 
-def test_layers_are_drawn_one_by_one(make):
+def test_layers_are_drawn_one_by_one():
     first, second = make("none").layers
     assert not torch.equal(first.fc1.weight, second.fc1.weight)
 
@@ -104,7 +99,7 @@ def test_the_how_to_runs_where_fairseq_is_missing():
 
 
 @pytest.mark.parametrize("encoding", ["learned", "rotary", "transformer_xl", "tupe"])
-def test_an_exported_graph_takes_other_batches_and_lengths(make, encoding):
+def test_an_exported_graph_takes_other_batches_and_lengths(encoding):
     encoder, padding = make(encoding), torch.zeros(3, 9, dtype=torch.bool)
     dims = {0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("length", min=2, max=64)}
     inputs = {"x": torch.randn(3, 9, 16), "padding_mask": padding}
@@ -120,7 +115,7 @@ def test_an_exported_graph_takes_other_batches_and_lengths(make, encoding):
             graph(x=x, padding_mask=padding.flip(1))
 
 
-def test_a_graph_of_rotary_is_one_that_onnx_has(make):
+def test_a_graph_of_rotary_is_one_that_onnx_has():
     """ONNX multiplies complex numbers, and has no unsqueeze of them."""
     program = torch.export.export(make("rotary"), (torch.randn(3, 9, 16),))
     functions = {
@@ -133,7 +128,7 @@ def test_a_graph_of_rotary_is_one_that_onnx_has(make):
 
 
 @each_encoding
-def test_all_projections_are_called_so_that_they_may_be_quantised(make, encoding):
+def test_all_projections_are_called_so_that_they_may_be_quantised(encoding):
     """Whatever replaces the projections is asked for keys of distances, too."""
     encoder = make(encoding)
     x = torch.randn(2, 9, 16)

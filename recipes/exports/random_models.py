@@ -90,8 +90,11 @@ def _dictionary() -> Dictionary:
     return dictionary
 
 
-def write_checkpoint(exported: ExportedClass, path: str, data: str) -> Any:
-    """Write a checkpoint of a random model as fairseq-train does, and return the model."""
+def write_checkpoint(exported: ExportedClass, path: str, data: str, **of_task: Any) -> Any:
+    """Write a checkpoint of a random model as fairseq-train does, and return the model.
+
+    ``of_task`` are further options of its task.
+    """
     architecture = exported.architecture
     args = Namespace(
         arch=architecture.arch, position_encoding=exported.encoding, dropout=0.0,
@@ -106,7 +109,7 @@ def write_checkpoint(exported: ExportedClass, path: str, data: str) -> Any:
     model = architecture.model.build_model(args, task).eval().requires_grad_(False)
     for parameter in model.parameters():
         parameter += _NOISE * torch.randn(parameter.shape)
-    task_options = {"_name": architecture.task, "data": data}
+    task_options = {"_name": architecture.task, "data": data, **of_task}
     if architecture is TRANSLATION:
         task_options.update(source_lang="en", target_lang="de")
     cfg = {"common": {"user_dir": "fairseq_posenc"}, "model": args, "task": task_options}

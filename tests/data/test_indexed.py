@@ -8,6 +8,7 @@ from fairseq.data import indexed_dataset
 
 from fairseq_posenc.data.indexed import check_indexed, check_split, read_dictionary, repeated_types
 from fairseq_posenc.errors import UsageError
+from tests.tiny import binarise
 
 
 @pytest.fixture
@@ -16,10 +17,7 @@ def write(tmp_path):
 
     def write(name, *lengths, impl="mmap"):
         path = str(tmp_path / name)
-        builder = indexed_dataset.make_builder(f"{path}.bin", impl, vocab_size=50)
-        for length in lengths:
-            builder.add_item(torch.arange(length, dtype=torch.int32))
-        builder.finalize(f"{path}.idx")
+        binarise(path, map(torch.arange, lengths), impl=impl)
         return path
 
     return write

@@ -3,19 +3,15 @@
 from types import SimpleNamespace
 
 import pytest
-import torch
-from fairseq.data import indexed_dataset
 
 from fairseq_posenc.data.token_ratio import set_source_scale, training_token_ratio
 from fairseq_posenc.errors import UsageError
+from tests.tiny import binarise
 
 
 def write(folder, name, sentences):
     """Binarise sentences of the given numbers of tokens, and end-of-sentence symbols."""
-    builder = indexed_dataset.make_builder(f"{folder / name}.bin", impl="mmap", vocab_size=100)
-    for length in sentences:
-        builder.add_item(torch.tensor([5] * length + [2], dtype=torch.int32))
-    builder.finalize(f"{folder / name}.idx")
+    binarise(folder / name, ([5] * length + [2] for length in sentences))
 
 
 def task(*folders):

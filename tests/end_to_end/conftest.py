@@ -1,17 +1,14 @@
 """A small binarised corpus, made once with the real commands, and trainings on it."""
 
 import contextlib
-import copy
-import functools
 import io
 import logging
 
 import pytest
-from fairseq import options
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate, train
 
 from fairseq_posenc.errors import UsageError
+from tests.tiny import parsed
 
 TINY = "--arch posenc_transformer_tiny --share-all-embeddings --optimizer adam --lr 0.003".split()
 TINY += "--max-tokens 200 --log-format json --log-interval 1 --cpu --num-workers 0".split()
@@ -36,17 +33,9 @@ def training(binarised):
     return lambda *options: ["fairseq-train", binarised, *TINY, *options]
 
 
-@functools.lru_cache(None)
-def _parsed(program, *words):
-    """The configuration of a command line: to parse it takes longer than a small training."""
-    kind = "generation" if program == "fairseq-generate" else "training"
-    parser = getattr(options, f"get_{kind}_parser")()
-    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [*words]))
-
-
 def _fairseq_train(command, **model):
     """Train in this process, which has imported fairseq, and return what is logged."""
-    cfg = copy.deepcopy(_parsed(*map(str, command)))
+    cfg = parsed(command[1:])
     vars(cfg.model).update(model)
     logged = io.StringIO()
     handler = logging.StreamHandler(logged)
@@ -87,7 +76,7 @@ def translates():
     """A function that runs the command line of a translation here, and returns what it prints."""
 
     def translates(*command):
-        printed, cfg = io.StringIO(), copy.deepcopy(_parsed(*map(str, command)))
+        printed, cfg = io.StringIO(), parsed(command[1:], "generation")
         cfg.dataset.num_workers = 0  # in this process, torch waits 5 seconds for a worker's end
         with contextlib.redirect_stdout(printed):
             generate.main(cfg)

@@ -2,15 +2,12 @@
 
 import re
 import sys
-from copy import deepcopy
-from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, options, tasks
+from fairseq import checkpoint_utils, tasks
 from fairseq.dataclass.initialize import add_defaults
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
 
 from fairseq_posenc.checkpoints import load_checkpoint
@@ -18,6 +15,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import run_comparison
 from fairseq_posenc.models import bert, transformer, transformer_lm  # noqa: F401 (registered)
 from fairseq_posenc.tools.averaging import average
+from tests.tiny import parsed
 
 COMMON = "--optimizer adam --lr 0.003 --max-tokens 200 --cpu --num-workers 0 --no-epoch-checkpoints"
 RUNS = {
@@ -105,15 +103,6 @@ def folder(tmp_path_factory, run):
     return folder
 
 
-@cache
-def config(words):
-    """fairseq's options of a command line, of which hydra takes a second."""
-    args = options.parse_args_and_arch(options.get_training_parser(), input_args=list(words))
-    cfg = convert_namespace_to_omegaconf(args)
-    add_defaults(cfg)
-    return cfg
-
-
 @pytest.fixture
 def make(folder, monkeypatch):
     """A function that makes fairseq's trainer of a command line, in a new folder."""
@@ -122,7 +111,8 @@ def make(folder, monkeypatch):
         data, *words = words.split()
         words = [str(folder / data), *COMMON.split(), *words, "--save-dir", str(folder / "new")]
         monkeypatch.setattr(sys, "argv", ["fairseq-train", *words])
-        cfg = deepcopy(config(tuple(words)))
+        cfg = parsed(words)
+        add_defaults(cfg)
         task = tasks.setup_task(cfg.task)
         torch.manual_seed(1)
         model = task.build_model(cfg.model)

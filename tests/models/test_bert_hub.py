@@ -26,11 +26,8 @@ from fairseq_posenc.tasks.sentence_prediction import (
 from fairseq_posenc.tools.bert import glue, squad
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.predict import predict
-from fairseq_posenc.tools.bert.vocabulary import (
-    copy_subwords,
-    learn_sentencepiece,
-    learn_wordpiece,
-)
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords, learn_sentencepiece, learn_wordpiece
+from tests.tiny import checkpoint_of
 
 WORDS = "the cat dog bird sees hears likes a red old house tree and not walks walked".split()
 LIMIT = 24
@@ -58,15 +55,8 @@ def save(folder, task, name, **options):
     model = task.build_model(args)
     for parameter in model.parameters():
         parameter.data += 0.4 * torch.randn(parameter.shape)
-    history = {"optimizer_name": "adam", "num_updates": 1, "lr_scheduler_state": {}}
-    state = {
-        "args": None,
-        "cfg": {"model": args, "task": {**asdict(task.cfg), "_name": name}, "common": {}},
-        "model": model.state_dict(),
-        "task_state": task.state_dict(),
-        "optimizer_history": [history],
-        "extra_state": {"train_iterator": {"epoch": 1}},
-    }
+    cfg = {"model": args, "task": {**asdict(task.cfg), "_name": name}, "common": {}}
+    state = checkpoint_of(cfg, model.state_dict(), task_state=task.state_dict())
     torch.save(state, str(folder / "model.pt"))
 
 

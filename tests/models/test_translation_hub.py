@@ -5,7 +5,6 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 
 from fairseq_posenc.data.segmentation import SentencePieces, tokenise_lines
 from fairseq_posenc.errors import UsageError
@@ -14,6 +13,7 @@ from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTran
 from fairseq_posenc.tools.translation import bpe, pieces
 from fairseq_posenc.tools.translation.corpora import CORPORA
 from fairseq_posenc.tools.translation.segmentation import keep, moses
+from tests.tiny import checkpoint_of, dictionary_of
 
 RAW = ["A man – “asleep” – isn’t well-known.", "Rock & roll, 5,300 <b>!", "", "Dr. No\nsleeps."]
 CHOICES = "aggressive", "plain_quotes", "lowercase"
@@ -31,9 +31,7 @@ def folders(tmp_path):
     (tmp_path / "text").write_text("".join(" ".join(TEXT) + "\n" for _ in range(3)))
     bpe.learn([str(tmp_path / "text")], str(tmp_path / "codes"), 30)
     bpe.apply(str(tmp_path / "codes"), str(tmp_path / "text"), str(tmp_path / "cut"))
-    dictionary = Dictionary()
-    for symbol in sorted(set((tmp_path / "cut").read_text().split())):
-        dictionary.add_symbol(symbol)
+    dictionary = dictionary_of(sorted({*(tmp_path / "cut").read_text().split()}))
     for language in ("en", "de"):
         dictionary.save(str(data / f"dict.{language}.txt"))
     keep(str(tmp_path / "codes"), str(data))
@@ -55,13 +53,8 @@ def save(folders):
         torch.manual_seed(1)
         model = task.build_model(args)
         vars(args).update(options)
-        state = {
-            "args": args,
-            "model": model.state_dict(),
-            "optimizer_history": [{"optimizer_name": "adam", "num_updates": 1,
-                                   "lr_scheduler_state": {}}],
-            "extra_state": {"train_iterator": {"epoch": 1}},
-        }  # fmt: skip
+        # as of old, when options were not in groups
+        state = checkpoint_of(None, model.state_dict(), args=args)
         torch.save(state, str(model_folder / "model.pt"))
 
     save()

@@ -6,11 +6,7 @@ import pytest
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.tools.bert.squad import prepare
-from fairseq_posenc.tools.bert.vocabulary import (
-    copy_subwords,
-    learn_sentencepiece,
-    learn_wordpiece,
-)
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords, learn_sentencepiece, learn_wordpiece
 
 # sentences with answers in square brackets; {n} differs from sentence to sentence
 TEMPLATES = {

@@ -8,9 +8,7 @@ import torch
 from fairseq.logging import metrics
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterionConfig
-from fairseq_posenc.criterions.question_answering import (
-    PosencQuestionAnsweringCriterion,
-)
+from fairseq_posenc.criterions.question_answering import PosencQuestionAnsweringCriterion
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tasks.question_answering import (
     PosencQuestionAnsweringConfig,

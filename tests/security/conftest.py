@@ -17,6 +17,7 @@ from omegaconf import OmegaConf
 import fairseq_posenc.models.bert
 import fairseq_posenc.models.transformer  # noqa: F401 (registers it)
 from fairseq_posenc.guards import option_checks
+from tests.tiny import checkpoint_of
 
 SIZES = "--encoder-layers 1 --encoder-embed-dim 4 --encoder-ffn-embed-dim 4"
 SIZES += " --encoder-attention-heads 2"
@@ -47,13 +48,7 @@ class Trained:
 
     def state(self, **parts):
         """What a checkpoint with other `args`, `cfg` and so on holds."""
-        history = {"criterion_name": "x", "optimizer_name": "x", "lr_scheduler_state": {}}
-        state = {
-            "args": None, "cfg": self.cfg, "model": self.weights, "last_optimizer_state": None,
-            "optimizer_history": [{**history, "num_updates": 7}],
-            "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": 3.5},
-        }  # fmt: skip
-        return {**state, **parts}
+        return {**checkpoint_of(self.cfg, self.weights), **parts}
 
 
 @pytest.fixture(scope="module", params=[TRANSLATION, BERT], ids=["translation", "bert"])

@@ -3,18 +3,17 @@
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, indexed_dataset
+from fairseq.data import LanguagePairDataset, ListDataset, indexed_dataset
 
 from fairseq_posenc.data.source_bos import with_source_bos
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
+from tests.tiny import binarise, dictionary_of
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
 def test_every_source_starts_with_bos_and_is_one_longer(left_pad, tmp_path):
-    dictionary = Dictionary()
-    for word in "abcdefgh":
-        dictionary.add_symbol(word)
+    dictionary = dictionary_of("abcdefgh")
     (tmp_path / "text").write_text("a b c\nd\n")
     sentences = indexed_dataset.IndexedRawTextDataset(str(tmp_path / "text"), dictionary)
     # source and target in turn: the first word with the last one, and so on
@@ -46,11 +45,7 @@ def task(tmp_path):
         for language in ("en", "de"):
             (folder / f"dict.{language}.txt").write_text("a 1\n")
             for split in ("train", "valid"):
-                path = str(folder / f"{split}.en-de.{language}")
-                builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=5)
-                for _ in range(9):
-                    builder.add_item(torch.tensor([4, 4, 4, 2]))
-                builder.finalize(f"{path}.idx")
+                binarise(folder / f"{split}.en-de.{language}", [[4, 4, 4, 2]] * 9)
     cfg = PosencTranslationConfig(
         data=":".join(map(str, folders)), source_lang="en", target_lang="de", dataset_impl=None,
         train_subset="train", required_seq_len_multiple=1,

@@ -4,8 +4,6 @@ import ast
 from pathlib import Path
 
 import pytest
-import torch
-from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses import swap
@@ -13,6 +11,7 @@ from fairseq_posenc.tools.bert import squad
 from fairseq_posenc.tools.scores import perplexity
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.score import evaluate
+from tests.tiny import binarise, dictionary_of
 
 ROOT = Path(__file__).parents[2]
 # how subwords are marked, where words end, which language
@@ -46,20 +45,11 @@ def test_no_such_option_has_a_default(folder):
     assert "--language" in declared
 
 
-def dictionary_of(text):
-    dictionary = Dictionary()
-    for symbol in text.split():
-        dictionary.add_symbol(symbol)
-    return dictionary
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_of_language_models_are_those_of_their_data(tmp_path, kind):
     text, words = KINDS[kind]
-    dictionary = dictionary_of(text)
-    builder = indexed_dataset.make_builder(str(tmp_path / "test.bin"), impl="mmap")
-    builder.add_item(dictionary.encode_line(text, add_if_not_exist=False).int())
-    builder.finalize(str(tmp_path / "test.idx"))
+    dictionary = dictionary_of(text.split())
+    binarise(tmp_path / "test", [dictionary.encode_line(text, add_if_not_exist=False)])
     # the end of the line counts
     assert perplexity.read_text(str(tmp_path), "test", dictionary).words == words + 1
 
@@ -67,7 +57,7 @@ def test_words_of_language_models_are_those_of_their_data(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_swapped_sentences_are_compared_as_text(kind):
     text = KINDS[kind][0]
-    dictionary = dictionary_of(text)
+    dictionary = dictionary_of(text.split())
     symbol = subwords_of_symbols(dictionary.symbols)
     tokens = dictionary.encode_line(text, append_eos=False, add_if_not_exist=False).tolist()
     assert swap._texts([tokens], dictionary, symbol, "de") == ["das Haus ist alt."]
@@ -80,14 +70,12 @@ def test_an_output_is_scored_by_the_dictionary_of_its_data(write, tmp_path, kind
     text = KINDS[kind][0]
     for side in "en", "de":
         write(f"bin/dict.{side}.txt", [f"{symbol} 1" for symbol in sorted({*text.split()})])
-        builder = indexed_dataset.make_builder(f"{tmp_path}/bin/test.en-de.{side}.bin", impl="mmap")
-        builder.add_item(torch.tensor([4, 2], dtype=torch.int32))
-        builder.finalize(f"{tmp_path}/bin/test.en-de.{side}.idx")
+        binarise(tmp_path / "bin" / f"test.en-de.{side}", [[4, 2]])
     if joins == "fairseq":
         symbol = "sentencepiece" if kind == "sentencepiece" else "@@ "
-        text = dictionary_of(text).string(
-            dictionary_of(text).encode_line(text, append_eos=False, add_if_not_exist=False), symbol
-        )
+        dictionary = dictionary_of(text.split())
+        numbers = dictionary.encode_line(text, append_eos=False, add_if_not_exist=False)
+        text = dictionary.string(numbers, symbol)
     lines = [f"{mark}-0\t{text}" for mark in "ST"] + [f"{mark}-0\t-1\t{text}" for mark in "HD"]
     output = write("out", lines)
     reference = write("raw", ["das Haus ist alt."])

@@ -1,9 +1,9 @@
 import math
 
 import pytest
-from fairseq.data import Dictionary, indexed_dataset
 
 from recipes.lib.updates_per_epoch import updates_per_epoch
+from tests.tiny import binarise
 
 LINES = 37
 
@@ -12,13 +12,8 @@ LINES = 37
 def text(tmp_path):
     """A folder with a training set of 37 lines of 3 words."""
     (tmp_path / "dict.txt").write_text("".join(f"w{index} 1\n" for index in range(9)))
-    dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
-    prefix = str(tmp_path / "train")
-    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=13)
-    for line in range(LINES):
-        words = " ".join(f"w{(line + word) % 9}" for word in range(3))
-        builder.add_item(dictionary.encode_line(words, add_if_not_exist=False))
-    builder.finalize(f"{prefix}.idx")
+    lines = ([*(4 + (line + word) % 9 for word in range(3)), 2] for line in range(LINES))
+    binarise(tmp_path / "train", lines)
     return tmp_path
 
 

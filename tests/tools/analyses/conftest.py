@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq import options, tasks
-from fairseq.data import Dictionary, indexed_dataset
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq import tasks
+from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 
 import fairseq_posenc.models.bert
 import fairseq_posenc.models.transformer  # noqa: F401 (registers them)
+from tests.tiny import binarise, checkpoint_of, parsed
 
 SEPARATOR, WORDS = "<sep>", 30
 SIZES = {"train": 40, "valid": 12, "test": 9}
@@ -19,17 +19,6 @@ TINY += "--max-source-positions 64 --max-target-positions 64 --encoder-layers 3"
 TINY += "--encoder-attention-heads 4 --encoder-normalize-before".split()
 TINY_BERT = "--arch posenc_bert_tiny --task posenc_masked_lm --max-positions 64".split()
 STRONG = 0.3
-# what fairseq wants to find in a checkpoint besides
-HISTORY = {"criterion_name": "x", "optimizer_name": "x", "lr_scheduler_state": {}, "num_updates": 1}
-ABOUT = {"optimizer_history": [HISTORY], "extra_state": {"train_iterator": {"epoch": 1}}}
-ABOUT["last_optimizer_state"] = None
-
-
-def write(path, sentences, types):
-    builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=types)
-    for sentence in sentences:
-        builder.add_item(torch.tensor(sentence, dtype=torch.int32))
-    builder.finalize(f"{path}.idx")
 
 
 def joined_sentences(dictionary, generator):
@@ -57,7 +46,7 @@ def corpus(tmp_path_factory):
     for split, size in SIZES.items():
         for name in (f"{split}.en-de.en", f"{split}.en-de.de", f"text/{split}"):
             lines = [joined_sentences(dictionary, generator) for _ in range(size)]
-            write(folder / name, lines, len(dictionary))
+            binarise(folder / name, lines)
     return SimpleNamespace(path=str(folder), text=str(folder / "text"), dictionary=dictionary)
 
 
@@ -69,8 +58,7 @@ def checkpoint(corpus, tmp_path_factory):
     def save(encoding, *more, seed, bert):
         arguments = [corpus.text if bert else corpus.path, *(TINY_BERT if bert else TINY)]
         arguments += ["--position-encoding", encoding, *map(str, more)]
-        parser = options.get_training_parser()
-        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, arguments))
+        cfg = parsed(arguments)
         torch.manual_seed(seed)
         task = tasks.setup_task(cfg.task)
         model = task.build_model(cfg.model)
@@ -79,8 +67,7 @@ def checkpoint(corpus, tmp_path_factory):
                 parameter.data += STRONG * torch.randn(parameter.shape)
         path = folder / f"{len(list(folder.iterdir()))}.pt"
         plain = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-        content = {"cfg": plain, "args": None, "model": model.state_dict(), **ABOUT}
-        torch.save(content, path)
+        torch.save(checkpoint_of(plain, model.state_dict()), path)
         return str(path)
 
     paths = {}

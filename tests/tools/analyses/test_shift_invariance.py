@@ -7,11 +7,7 @@ import torch
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.analyses.shift_invariance import (
-    shift_invariance,
-    shifted,
-    similarities,
-)
+from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance, shifted, similarities
 
 ABSOLUTE = ("sinusoidal", "learned", "shape", "unifpe", "randomized", "cape", "tupe", "abs_scalar")
 OFFSETS = (0, 3, 20)

@@ -8,14 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import tiny_architecture
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
 from fairseq_posenc.tools.convert.huggingface.load import import_model
+from recipes.exports.random_models import BERT, LANGUAGE_MODEL, ExportedClass, write_checkpoint
+from tests.tiny import checkpoint_of, dictionary_of
 
 PAD, EOS = 1, 2
 PRE_NORM = {
@@ -23,14 +22,10 @@ PRE_NORM = {
     "decoder_normalize_before": True,
     "share_all_embeddings": True,
 }
-HISTORY = {"criterion_name": "C", "optimizer_name": "O", "lr_scheduler_state": {}}
 
 
 def dictionary(types):
-    found = Dictionary()
-    for index in range(types - 4):
-        found.add_symbol(f"w{index}")
-    return found
+    return dictionary_of(types - 4)
 
 
 def never_pad(decoder):
@@ -93,33 +88,19 @@ def checkpoint(tmp_path, data):
             parameter.data += width * torch.randn(parameter.shape)
         if model.decoder.output_projection is not None:
             never_pad(model.decoder)
-        task_options = {"data": str(prepared or data), "source_lang": "en"}
-        task_options["target_lang"] = target_lang
-        task_options.update(dataset_impl=None, required_seq_len_multiple=1, train_subset="train")
-        task_options["prepend_source_bos"] = getattr(args, "prepend_source_bos", False)
-        task_options["_name"] = "posenc_translation"
-        return as_trained(tmp_path / name, args, task_options, model), model
+        task_options = {
+            "_name": "posenc_translation", "data": str(prepared or data), "source_lang": "en",
+            "target_lang": target_lang, "dataset_impl": None, "required_seq_len_multiple": 1,
+            "train_subset": "train",
+            "prepend_source_bos": getattr(args, "prepend_source_bos", False),
+        }  # fmt: skip
+        cfg = {"common": {"user_dir": "fairseq_posenc", "seed": 1}, "model": args}
+        cfg.update(task=task_options, optimizer={"_name": "posenc_radam"})
+        optimizer = {"last_optimizer_state": {"large": torch.zeros(3)}}
+        torch.save(checkpoint_of(cfg, model.state_dict(), **optimizer), tmp_path / name)
+        return tmp_path / name, model
 
     return write
-
-
-def as_trained(path, args, task_options, model):
-    """Write a checkpoint as fairseq-train does, and return its path."""
-    state = {
-        "args": None,
-        "cfg": {
-            "common": {"user_dir": "fairseq_posenc", "seed": 1},
-            "model": args,
-            "task": task_options,
-            "optimizer": {"_name": "posenc_radam"},
-        },
-        "model": model.state_dict(),
-        "optimizer_history": [{**HISTORY, "num_updates": 7}],
-        "extra_state": {"train_iterator": {"epoch": 2}},
-        "last_optimizer_state": {"large": torch.zeros(3)},
-    }
-    torch.save(state, path)
-    return path
 
 
 @pytest.fixture
@@ -128,18 +109,8 @@ def bert_checkpoint(tmp_path, data):
 
     def write(encoding, **chosen):
         dictionary(40).save(str(data / "dict.txt"))
-        types = dictionary(40)
-        types.add_symbol("<mask>")
-        args = Namespace(arch="posenc_bert_tiny", position_encoding=encoding, max_positions=48)
-        vars(args).update(encoder_embed_dim=32, encoder_ffn_embed_dim=48, **chosen)
-        vars(args).update(encoder_layers=2, encoder_attention_heads=2)
-        torch.manual_seed(1)
-        task = SimpleNamespace(source_dictionary=types)
-        model = PosencBertModel.build_model(args, task).eval()
-        for parameter in model.parameters():
-            parameter.data += 0.2 * torch.randn(parameter.shape)
-        task_options = {"_name": "posenc_masked_lm", "data": str(data)}
-        return as_trained(tmp_path / "bert.pt", args, task_options, model), model
+        bert, path = ExportedClass(BERT, encoding, chosen), tmp_path / "bert.pt"
+        return path, write_checkpoint(bert, str(path), str(data))
 
     return write
 
@@ -150,18 +121,8 @@ def lm_checkpoint(tmp_path, data):
 
     def write(encoding, add_bos_token=False, **chosen):
         dictionary(40).save(str(data / "dict.txt"))
-        args = Namespace(arch="posenc_transformer_lm_tiny", position_encoding=encoding, dropout=0.0)
-        vars(args).update(decoder_embed_dim=32, decoder_ffn_embed_dim=128, tokens_per_sample=48)
-        vars(args).update(chosen)
-        ARCH_CONFIG_REGISTRY[args.arch](args)
-        torch.manual_seed(1)
-        task = SimpleNamespace(source_dictionary=dictionary(40), target_dictionary=dictionary(40))
-        model = PosencTransformerLanguageModel.build_model(args, task).eval()
-        for parameter in model.parameters():
-            parameter.data += 0.3 * torch.randn(parameter.shape)
-        task_options = {"_name": "language_modeling", "data": str(data)}
-        task_options["add_bos_token"] = add_bos_token
-        return as_trained(tmp_path / "lm.pt", args, task_options, model), model
+        lm, path = ExportedClass(LANGUAGE_MODEL, encoding, chosen), tmp_path / "lm.pt"
+        return path, write_checkpoint(lm, str(path), str(data), add_bos_token=add_bos_token)
 
     return write
 

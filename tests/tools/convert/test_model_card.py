@@ -6,31 +6,24 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fairseq.data import indexed_dataset
 
 from fairseq_posenc.data.segmentation import CODES, TOKENIZER, Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
 from fairseq_posenc.tools.convert.huggingface.families import EXPORTED
+from tests.tiny import binarise
 
 transformers = pytest.importorskip("transformers")
 
 
-def binarise(path, types):
-    """Write 60 sentences of some types, as fairseq-preprocess does."""
-    generator = torch.Generator().manual_seed(1)
-    builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=types)
-    for length in torch.randint(1, 30, (60,), generator=generator).tolist():
-        words = torch.randint(4, types, (length,), generator=generator)
-        builder.add_item(torch.cat([words, torch.tensor([2])]).int())
-    builder.finalize(f"{path}.idx")
-
-
 @pytest.fixture
 def binarised(data):
-    """The folder of dictionaries with a test set."""
+    """The folder of dictionaries with a test set of 60 sentences."""
     for name, types in (("test.en-de.en", 40), ("test.en-de.de", 36), ("test", 40)):
-        binarise(data / name, types)
+        generator = torch.Generator().manual_seed(1)
+        lengths = torch.randint(1, 30, (60,), generator=generator).tolist()
+        words = (torch.randint(4, types, (n,), generator=generator).tolist() for n in lengths)
+        binarise(data / name, ([*sentence, 2] for sentence in words))
     return data
 
 

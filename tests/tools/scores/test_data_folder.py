@@ -4,10 +4,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fairseq.data import Dictionary, indexed_dataset
+from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.inputs import read_texts
+from tests.tiny import binarise
 
 
 def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, write):
@@ -24,12 +25,8 @@ def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, 
         )
         dictionary = Dictionary.load(types)
         for split, count in (("test", 60), ("valid", 30)):
-            builder = indexed_dataset.make_builder(
-                f"{folder}/{split}.en-de.{side}.bin", impl="mmap"
-            )
-            for text in texts[:count]:
-                builder.add_item(dictionary.encode_line(text, add_if_not_exist=False).int())
-            builder.finalize(f"{folder}/{split}.en-de.{side}.idx")
+            sentences = [dictionary.encode_line(t, add_if_not_exist=False) for t in texts[:count]]
+            binarise(folder / f"{split}.en-de.{side}", sentences)
     read = partial(read_texts, data=str(folder))
 
     def output(count, form=str, tag=""):

@@ -10,27 +10,9 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.data_folder import check_pieces
 from fairseq_posenc.tools.scores.inputs import read_texts
+from tests.tools.scores.conftest import HYPOTHESES, REFERENCES, SOURCES
 
 evaluate = partial(score.evaluate, language="de", source_language="en")
-SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]
-REFERENCES = ["ein Haus", "der Hund läuft heute schnell", "zwei Kinder spielen im großen Garten ."]
-HYPOTHESES = ["ein Haus", "der Hund läuft heute", "zwei Kinder spielen in dem Garten ."]
-
-
-@pytest.fixture
-def files(write):
-    contents = {"hypothesis": HYPOTHESES, "reference": REFERENCES, "source": SOURCES}
-    return {name: write(name, lines) for name, lines in contents.items()}
-
-
-@pytest.fixture
-def generated(write):
-    lines = []
-    for i, (source, target, text) in enumerate(zip(SOURCES, REFERENCES, HYPOTHESES)):
-        cut = text.replace("spielen", "spiel@@ en")
-        lines += [f"S-{i}\t{source.replace('dog', 'd@@ o@@ g')}", f"T-{i}\t{target}"]
-        lines += [f"H-{i}\t-0.4\t{cut}", f"D-{i}\t-0.4\t{cut}"]
-    return write("generate-test.txt", lines)
 
 
 CHINESE = ["我今天很高兴见到你", "他们在公园里踢足球", "这本书是我父亲写的"] * 3

@@ -2,11 +2,10 @@ import random
 import re
 
 import pytest
-from fairseq import options
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.generate_output import read_generate_output
+from tests.tiny import parsed
 
 LOG = [
     "2026-01-31 10:00:00 | INFO | fairseq_cli.generate | loading model(s) from a.pt",
@@ -92,17 +91,10 @@ def test_output_that_is_broken_or_incomplete_is_refused(write, lines, expected, 
         read_generate_output(write("out", lines), expected)
 
 
-@pytest.fixture(scope="module")
-def logged():
-    """A function that returns how fairseq-generate logs its options."""
-
-    def logged(*given):
-        parser = options.get_generation_parser()
-        words = ["bin", "--path", "m.pt", *given]
-        args = options.parse_args_and_arch(parser, words)
-        return f"2026-01-31 | INFO | fairseq_cli.generate | {convert_namespace_to_omegaconf(args)}"
-
-    return logged
+def logged(*given):
+    """How fairseq-generate logs its options."""
+    cfg = parsed(["bin", "--path", "m.pt", *given], "generation")
+    return f"2026-01-31 | INFO | fairseq_cli.generate | {cfg}"
 
 
 MULTILINGUAL = "--task translation_multi_simple_epoch --lang-pairs en-de -s en -t de".split()
@@ -114,7 +106,7 @@ MULTILINGUAL = "--task translation_multi_simple_epoch --lang-pairs en-de -s en -
     ("--prefix-size 1", "--prefix-size 1: "),
     ("--constraints", "--constraints ordered: its hypotheses were made to hold words"),
 ])  # fmt: skip
-def test_hypotheses_made_with_the_references_in_sight_are_refused(write, logged, given, said):
+def test_hypotheses_made_with_the_references_in_sight_are_refused(write, given, said):
     for task in ([], MULTILINGUAL):
         lines = [logged(*given.split(), *task), *lines_of(0), *lines_of(1)]
         with pytest.raises(UsageError, match=f"out was made with {said}.*to translate"):
@@ -125,7 +117,7 @@ def test_hypotheses_made_with_the_references_in_sight_are_refused(write, logged,
         read_generate_output(write("out", [namespace, *lines_of(0)]))
 
 
-def test_a_prefix_that_is_a_tag_of_the_language_gives_nothing_away(write, logged):
+def test_a_prefix_that_is_a_tag_of_the_language_gives_nothing_away(write):
     lines = [f"{kind}-{n}\t{'-1' if kind in 'HD' else ''}\t__de__ w{n}".replace("\t\t", "\t")
              for n in range(3) for kind in "THD"]  # fmt: skip
     read_generate_output(write("out", [logged("--prefix-size", "1"), *lines]))
@@ -153,12 +145,12 @@ def test_constraints_of_fairseq_interactive_are_noticed(write):
     ("--lm-path lm.pt", None),
     ("--beam 7 --lenpen 0.6 --nbest 2 --max-len-b 100 --gen-subset valid", None),
 ])  # fmt: skip
-def test_options_that_lend_the_model_a_hand_are_remarked(write, logged, given, said):
+def test_options_that_lend_the_model_a_hand_are_remarked(write, given, said):
     remarks = read_generate_output(write("out", [logged(*given.split()), *lines_of(0)])).remarks
     assert bool(remarks) == bool(said) and all(re.search(said, line) for line in remarks)
 
 
-def test_without_a_log_words_that_all_hypotheses_share_with_references_are_remarked(write, logged):
+def test_without_a_log_words_that_all_hypotheses_share_with_references_are_remarked(write):
     lines = [
         line
         for n in range(30)
@@ -171,7 +163,7 @@ def test_without_a_log_words_that_all_hypotheses_share_with_references_are_remar
     assert read_generate_output(write("out", lines)).remarks == []
 
 
-def test_missing_sentences_have_their_true_cause_named(write, logged):
+def test_missing_sentences_have_their_true_cause_named(write):
     fifty = [line for n in range(50) for line in lines_of(n)]
     with pytest.raises(UsageError, match="50 sentences, but the reference has 200.*test sets"):
         read_generate_output(write("out", fifty), expected=200)
@@ -204,9 +196,7 @@ def test_missing_sentences_have_their_true_cause_named(write, logged):
         (None, 4, [9, 9, 9], None),
     ],
 )  # fmt: skip
-def test_translations_that_end_at_the_limit_are_counted(
-    write, logged, given, sources, lengths, cut
-):
+def test_translations_that_end_at_the_limit_are_counted(write, given, sources, lengths, cut):
     """P-lines have a number for each subword, and for the end, whatever is joined."""
     lines = [] if given is None else [logged(*given.split())]
     for n, length in enumerate(lengths):

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-import torch
-from fairseq.data import indexed_dataset
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import inputs
 from fairseq_posenc.tools.scores.result import TrainedLengths
 from fairseq_posenc.tools.scores.score import evaluate, render
+from tests.tiny import binarise
 
 HYPOTHESES = ["ein H@@ aus , rot .", "der H@@ und l@@ äu@@ ft ."]
 REFERENCES = ["ein H@@ aus , blau .", "die K@@ atze l@@ äu@@ ft ."]
@@ -192,22 +191,14 @@ def test_a_token_is_left_out_wherever_tokenisers_put_it(generated, write):
         texts.without("<sep>")
 
 
-def binarise(path, lengths):
-    builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=100)
-    for length in lengths:
-        builder.add_item(torch.tensor([5] * length + [2], dtype=torch.int32))
-    builder.finalize(f"{path}.idx")
-
-
 @pytest.fixture
 def data(tmp_path):
     """Binarised: a test set as long as GERMAN and FRENCH, and a training set."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for side, test, train in (("de", [6, 5], [3, 5]), ("fr", [5, 6], [7, 2])):
-        binarise(folder / f"test.de-fr.{side}", test)
-        binarise(folder / f"train.de-fr.{side}", train)
-        binarise(folder / f"valid.de-fr.{side}", [9, 9])
+        for split, lengths in (("test", test), ("train", train), ("valid", [9, 9])):
+            binarise(folder / f"{split}.de-fr.{side}", ([5] * length + [2] for length in lengths))
     return folder
 
 

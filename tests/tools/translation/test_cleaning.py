@@ -2,11 +2,7 @@
 
 import pytest
 
-from fairseq_posenc.tools.translation.cleaning import (
-    Cleaning,
-    clean,
-    reason_to_drop,
-)
+from fairseq_posenc.tools.translation.cleaning import Cleaning, clean, reason_to_drop
 
 CLEANING = Cleaning(2, 80, 9)
 

@@ -5,11 +5,7 @@ import gzip
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.translation.pairs import (
-    pairs_of_archive,
-    pairs_of_files,
-    pairs_of_tables,
-)
+from fairseq_posenc.tools.translation.pairs import pairs_of_archive, pairs_of_files, pairs_of_tables
 
 ENGLISH = [f"line {number}" for number in range(3000)]
 GERMAN = [f"Zeile {number}" for number in range(3000)]

@@ -1,0 +1,46 @@
+"""What fairseq makes of texts and command lines, in small, and without its programs."""
+
+import copy
+import functools
+
+import torch
+from fairseq import options
+from fairseq.data import Dictionary, indexed_dataset
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+
+def dictionary_of(symbols):
+    """A dictionary of symbols, in their order; a number stands for so many: w0, w1, …"""
+    dictionary = Dictionary()
+    for symbol in [f"w{n}" for n in range(symbols)] if isinstance(symbols, int) else symbols:
+        dictionary.add_symbol(symbol)
+    return dictionary
+
+
+def binarise(path, sentences, types=100, impl="mmap"):
+    """Write PATH.bin and PATH.idx, as fairseq-preprocess does of sentences of token numbers."""
+    builder = indexed_dataset.make_builder(f"{path}.bin", impl, vocab_size=types)
+    for sentence in sentences:
+        builder.add_item(torch.as_tensor(sentence, dtype=torch.int32))
+    builder.finalize(f"{path}.idx")
+
+
+def parsed(words, program="training"):
+    """The configuration that fairseq makes of a command line."""
+    return copy.deepcopy(_parsed(tuple(map(str, words)), program))
+
+
+@functools.lru_cache(None)  # to parse it takes longer than a small training
+def _parsed(words, program):
+    parser = getattr(options, f"get_{program}_parser")()
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, list(words)))
+
+
+def checkpoint_of(cfg, weights, **parts):
+    """What fairseq-train saves of a model."""
+    history = {"criterion_name": "x", "optimizer_name": "x", "lr_scheduler_state": {}}
+    return {
+        "args": None, "cfg": cfg, "model": weights, "last_optimizer_state": None,
+        "optimizer_history": [{**history, "num_updates": 7}],
+        "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": 3.5}, **parts,
+    }  # fmt: skip
