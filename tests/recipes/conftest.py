@@ -84,17 +84,36 @@ else:
 """
 
 
+def stand_ins(home, programs):
+    """Write programs, by name, and return the environment of a recipe that finds them first."""
+    (home / "bin").mkdir(parents=True)
+    for name, text in programs.items():
+        (home / "bin" / name).write_text(text)
+        (home / "bin" / name).chmod(0o755)
+    return {"PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}", "STAND_IN": str(home)}
+
+
+def lay_out(folder, program):
+    """Write text, and a program in place of all; return the environment of what is to use them."""
+    for split in ("train", "valid", "test", "other"):
+        for language in ("en", "fr", "es", "txt"):
+            (folder / f"{split}.{language}").write_text(f"{split} in {language}\n")
+    names = "python", "posenc", "fairseq-train", "fairseq-generate", "subword-nmt"
+    return stand_ins(folder, dict.fromkeys(names, program))
+
+
+def texts_in(folder):
+    return [word for s in ("train", "valid", "test") for word in (f"--{s}", folder / s)]
+
+
 class Recipe:
     """Runs a recipe with stand-ins, in a folder of its own."""
 
     def __init__(self, start, home, recipe="recipes/glue/run.sh"):
         self.home, self.start, self.recipe = home, start, recipe
         self.runs = home / "run"
-        programs = home / "bin"
-        programs.mkdir(parents=True)
-        for name, text in {"fairseq-train": TRAIN, "python": PYTHON, "posenc": PYTHON}.items():
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
+        programs = {"fairseq-train": TRAIN, "python": PYTHON, "posenc": PYTHON}
+        self.environment = stand_ins(home, programs)
         (home / "text").mkdir()
         (home / "text" / "dict.txt").write_text("a 1")
         (home / "log").mkdir()
@@ -110,12 +129,7 @@ class Recipe:
         )  # fmt: skip
 
     def run(self, *command, status=0, **environment):
-        process = self.start(
-            *command,
-            PATH=f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            STAND_IN=self.home,
-            **environment,
-        )
+        process = self.start(*command, **self.environment, **environment)
         printed = process.communicate()[0]
         assert (process.returncode == 0) == (status == 0), printed
         return printed

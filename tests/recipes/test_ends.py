@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.recipes.conftest import lay_out, texts_in
 from tests.recipes.test_settings import OWN, STAND_IN
 
 # a training that only says which process it is, until the file `go` is there
@@ -32,18 +33,9 @@ def wait_for(happened):
 @pytest.fixture
 def own(start, tmp_path):
     """A function that starts own.sh with stand-ins, perhaps behind other words."""
-    for name in ("python", "posenc", "fairseq-train", "fairseq-generate"):
-        (tmp_path / "bin").mkdir(exist_ok=True)
-        (tmp_path / "bin" / name).write_text(WAITS)
-        (tmp_path / "bin" / name).chmod(0o755)
-    texts = []
-    for split in ("train", "valid", "test"):
-        texts += [f"--{split}", tmp_path / split]
-        for language in ("en", "fr"):
-            (tmp_path / f"{split}.{language}").write_text(f"{split} in {language}\n")
-    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    words = [*OWN, *texts, "--run-dir", tmp_path / "run", "--stage", "2", "--device", "cpu"]
-    return lambda *before: start(*before, "bash", *words, PATH=path, STAND_IN=tmp_path)
+    environment, run_dir = lay_out(tmp_path, WAITS), ["--run-dir", tmp_path / "run"]
+    words = [*OWN, *texts_in(tmp_path), *run_dir, "--stage", "2", "--device", "cpu"]
+    return lambda *before: start(*before, "bash", *words, **environment)
 
 
 def is_there(process):

@@ -14,6 +14,7 @@ import pytest
 
 from fairseq_posenc.version import __version__
 from recipes.lib import settings
+from tests.recipes.conftest import lay_out, texts_in
 
 # Every program: leaves what --output and the like name, and its words behind; trains on nothing.
 STAND_IN = f"""#!{sys.executable} -IS
@@ -43,23 +44,16 @@ ODD = ["a b", "it's", 'a"b', "a\tb", "$(touch pwned)", "x{seed}", "-lead", "é",
 
 
 @pytest.fixture
-def work(start, tmp_path):
-    """A function that runs a recipe with stand-ins; returns what it prints, and its status."""
-    for name in ("python", "posenc", "fairseq-train", "fairseq-generate", "subword-nmt"):
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(STAND_IN)
-        program.chmod(0o755)
-    for split in ("train", "valid", "test", "other"):
-        for language in ("en", "fr", "es", "txt"):
-            file = tmp_path / f"{split}.{language}"
-            file.write_text(f"{split} in {language}\n")
+def environment(tmp_path):
+    return lay_out(tmp_path, STAND_IN)
 
-    def work(*command, **environment):
-        path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        process = start(
-            "bash", *command, "--device", "cpu", PATH=path, STAND_IN=tmp_path, **environment
-        )
+
+@pytest.fixture
+def work(start, environment):
+    """A function that runs a recipe with stand-ins; returns what it prints, and its status."""
+
+    def work(*command, **others):
+        process = start("bash", *command, "--device", "cpu", **environment, **others)
         return process.communicate()[0], process.returncode
 
     return work
@@ -70,9 +64,8 @@ def own(work, tmp_path):
     """A function that runs own.sh from its data on, with the text beside the run folder."""
 
     def own(*options, run="run", **environment):
-        texts = [word for s in ("train", "valid", "test") for word in (f"--{s}", tmp_path / s)]
         run_dir = "--run-dir", run if run.startswith("-") else tmp_path / run
-        return work(*OWN, *texts, *run_dir, "--stage", "2", *options, **environment)
+        return work(*OWN, *texts_in(tmp_path), *run_dir, "--stage", "2", *options, **environment)
 
     return own
 
@@ -319,12 +312,12 @@ def test_a_folder_that_fairseq_would_divide_is_refused_in_one_line(own, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ODD if name != "-lead"])
-def test_a_plan_with_odd_names_run_by_a_shell_makes_what_the_recipe_makes(own, tmp_path, name):
-    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+def test_a_plan_with_odd_names_run_by_a_shell_makes_what_the_recipe_makes(
+    own, environment, tmp_path, name
+):
     printed, status = own("--plan", run=name)
     assert status == 0 and not (tmp_path / name).exists()
-    environment = {**os.environ, "PATH": path, "STAND_IN": str(tmp_path)}
-    subprocess.run(["bash", "-e", "-c", printed], check=True, env=environment)
+    subprocess.run(["bash", "-e", "-c", printed], check=True, env={**os.environ, **environment})
     planned = log(tmp_path)
     (tmp_path / "log").unlink()
     shutil.rmtree(tmp_path / name)
@@ -337,8 +330,7 @@ def test_odd_names_of_text_work(own, work, tmp_path):
     odd.mkdir()
     for file in tmp_path.glob("*.*"):
         shutil.copy(file, odd)
-    texts = [word for s in ("train", "valid", "test") for word in (f"--{s}", odd / s)]
-    printed, status = work(*OWN, *texts, "--run-dir", tmp_path / "run", "--stage", "2")
+    printed, status = work(*OWN, *texts_in(odd), "--run-dir", tmp_path / "run", "--stage", "2")
     assert status == 0 and not Path("pwned").exists(), printed
     prepare = next(words for words in log(tmp_path) if words[1:3] == ["prepare", "translation"])
     assert prepare[prepare.index("--train") + 1] == str(odd / "train")

@@ -6,7 +6,6 @@ Training and translation are stand-ins here; data, scores and tables are real. W
 
 import http.server
 import json
-import os
 import re
 import signal
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from recipes.lib import test_sets
+from tests.recipes.conftest import stand_ins
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REL_SCALAR = "recipes/rel_scalar/translate.sh"
@@ -136,11 +136,9 @@ class Recipe:
 
     def __init__(self, start, home, url):
         self.start, self.home, self.runs, self.url = start, home, home / "run", url
-        for folder in ("bin", "log"):
-            (home / folder).mkdir(parents=True)
-        for name in ("python", "posenc", "fairseq-train", "fairseq-generate"):
-            (home / "bin" / name).write_text(PROGRAM)
-            (home / "bin" / name).chmod(0o755)
+        programs = "python", "posenc", "fairseq-train", "fairseq-generate"
+        self.environment = stand_ins(home, dict.fromkeys(programs, PROGRAM))
+        (home / "log").mkdir()
         for name, text in {
             "fairseq-train": TRAIN,
             "fairseq-generate": GENERATE,
@@ -159,9 +157,7 @@ class Recipe:
             sys.executable, "-c", own_group, REL_SCALAR, "--smoke", "--stage", "2",
             "--raw-dir", "", "--url", self.url,
             "--settings", "en-cs", "--encodings", "rel_scalar", "--run-dir", self.runs,
-            "--device", "cpu", "--workers", "1", *options,
-            PATH=f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            STAND_IN=self.home, **environment,
+            "--device", "cpu", "--workers", "1", *options, **self.environment, **environment,
         )  # fmt: skip
 
     def finished_calls(self):

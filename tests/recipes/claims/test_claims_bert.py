@@ -10,14 +10,8 @@ TOY = """--stage 2 --sentences 300 --length 24 --updates 4 --batch 4 --examples 
 
 @pytest.mark.slow
 def test_the_bert_experiment_writes_probes_of_every_cell_once(run, tmp_path):
-    command = [
-        "bash",
-        "recipes/claims/bert.sh",
-        "--run-dir",
-        tmp_path,
-        *TOY,
-        "abs_scalar,rel_scalar,plain=none",
-    ]
+    command = ["bash", "recipes/claims/bert.sh", "--run-dir", tmp_path, *TOY]
+    command.append("abs_scalar,rel_scalar,plain=none")
     printed = run(*command)
     probes = {}
     for label in ("abs_scalar", "rel_scalar", "plain"):
