@@ -15,12 +15,10 @@ import sacremoses
 import torch
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores import lengths, reference_bits
-from fairseq_posenc.tools.scores.chance import chance
+from fairseq_posenc.tools.scores import lengths
 from fairseq_posenc.tools.scores.inputs import read_numbers, read_texts
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, why_undefined
-from fairseq_posenc.tools.scores.reference_bits import BITS, read_reference_bits
 from fairseq_posenc.tools.scores.result import (
     ByLength,
     CorpusScore,
@@ -33,7 +31,13 @@ from fairseq_posenc.tools.scores.result import (
 )
 from fairseq_posenc.tools.scores.round_trip import ceiling_lines, round_trip_score
 from fairseq_posenc.tools.scores.scorer import DEFAULT, Scorer, Statistics
-from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
+from fairseq_posenc.tools.scores.segments import (
+    BITS,
+    BITS_SIGNATURE,
+    SIGNATURE,
+    read_reference_bits,
+    read_segment_scores,
+)
 from fairseq_posenc.tools.scores.texts import TestSet
 from fairseq_posenc.tools.scores.tokenizers import word_remarks
 from fairseq_posenc.tools.text_tables import padded
@@ -86,13 +90,13 @@ def evaluate(
         signatures[name] = SIGNATURE
     if reference_scores:
         statistics[BITS] = read_reference_bits(reference_scores, texts)
-        signatures[BITS] = reference_bits.SIGNATURE
+        signatures[BITS] = BITS_SIGNATURE
     if write_hypotheses:
         with replacing(write_hypotheses) as stream:
             stream.writelines(f"{line}\n" for line in texts.hypothesis)
     texts.remarks += word_remarks(texts.languages.target or "", metrics)
     round_trip = texts.round_trip and round_trip_score(texts.round_trip, scorer)
-    by_chance = chance(texts, scorer, statistics, round_trip)
+    by_chance = scorer.chance(texts, statistics, round_trip)
     without = _without(texts, scorer, without_token)
     figures = partial(_figures, scorer, statistics, texts.within)
     lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)

@@ -1,11 +1,12 @@
 """``Scorer``: the figures of a test set, and of its parts."""
 
 import math
-from typing import Dict, Iterable, List, Optional, Sequence
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import (
     DERIVED,
     METRICS,
@@ -14,12 +15,14 @@ from fairseq_posenc.tools.scores.metrics import (
     corpus_score,
     why_undefined,
 )
-from fairseq_posenc.tools.scores.result import Subset, TokenisedDetail
+from fairseq_posenc.tools.scores.result import RoundTripScore, Subset, TokenisedDetail
 from fairseq_posenc.tools.scores.texts import TestSet
 
 DEFAULT = ("sacrebleu", "sacrebleu_lowercase", "tokenised_bleu", "chrf")
 # always computed: by the first a model is told from chance, by the second lengths are compared
 _ALWAYS = ("sacrebleu", "tokenised_bleu")
+# in BLEU: a model that is less above chance has learned nothing
+_LEAST = 1.0
 _CHUNK = 1000  # sentences whose n-grams are counted at once: sacreBLEU keeps those of all
 # by metric, (sentences, numbers): sacreBLEU's sufficient statistics, which add up over sentences
 Statistics = Dict[str, np.ndarray]
@@ -90,6 +93,41 @@ class Scorer:
         names = [name for name in self.metrics if METRICS[name].has_plain_text]
         statistics = self.statistics(TestSet(hypotheses, references, [], []), names)
         return {name: corpus_score(name, rows.sum(axis=0)) for name, rows in statistics.items()}
+
+    def chance(
+        self, texts: TestSet, statistics: Statistics, round_trip: Optional[RoundTripScore]
+    ) -> Tuple[Optional[float], Optional[bool]]:
+        """Return sacreBLEU by chance, and whether the hypotheses are above it.
+
+        By chance is with each reference given to another hypothesis, in a fixed order. They are
+        above it where the difference is 1 or more, and the interval of its paired bootstrap leaves
+        out 0; None where the references themselves would not be above it, as of a single sentence
+        or very short ones.
+        """
+        count = len(texts)
+        if count < 2:
+            return None, None
+        order = np.random.RandomState(1).permutation(count)
+        sentence_of = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
+        name = "sacrebleu"
+        references, *more = (
+            [lines[sentence_of[i]] for i in range(count)]
+            for lines in (texts.reference, *texts.more_references)
+        )
+        shuffled = TestSet(texts.hypothesis, references, [], [], more_references=more)
+        pair = statistics[name], self.statistics(shuffled, [name])[name]
+        own, by_chance = (corpus_score(name, rows.sum(axis=0)) for rows in pair)
+        best = (
+            round_trip.figures
+            if round_trip
+            else self.plain_scores(texts.reference, texts.reference)
+        )[name]
+        # whoever gets what the references get is not told that it has learned nothing
+        if own >= best - _LEAST / 2 or best - by_chance < _LEAST:
+            return by_chance, True if own - by_chance >= _LEAST else None
+        drawn, drawn_by_chance = bootstrap([drawn_score(name, rows) for rows in pair], count)
+        is_clear = bool(interval(drawn - drawn_by_chance)[0] > 0)
+        return by_chance, own - by_chance >= _LEAST and is_clear
 
     def signatures(self) -> Dict[str, str]:
         """Return sacreBLEU's signature of each metric; only after :meth:`statistics`."""
