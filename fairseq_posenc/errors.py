@@ -1,9 +1,10 @@
 """The one exception that is meant for people at a command line, and how they see it."""
 
+import importlib
 import os
 import sys
 from types import TracebackType
-from typing import Optional, Type
+from typing import Any, Optional, Type
 
 
 class UsageError(ValueError):
@@ -32,6 +33,20 @@ def printable(text: str) -> str:
 def first_line(error: BaseException) -> str:
     """Return the first line of a library's error message, or the kind of error if it is empty."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def import_optional(module: str, problem: str) -> Any:
+    """Return a module of a library that not everybody has.
+
+    Raises:
+        UsageError: it cannot be imported: ``problem``, in which ``{error}`` stands for the reason,
+            and how to get it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        problem = problem.replace("{error}", str(error))
+        raise UsageError(f"{problem}: pip install {module.partition('.')[0]}") from None
 
 
 def print_errors_in_one_line() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Dict, NamedTuple
 
 from torch import Tensor
 
-from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.errors import UsageError, first_line, import_optional
 from fairseq_posenc.files import file_digest, file_error
 from fairseq_posenc.json_files import Each, Maybe, load_json
 
@@ -38,11 +38,7 @@ class ModelFolder(NamedTuple):
 
 def safetensors() -> Any:
     """Return the module ``safetensors.torch``, if it is installed."""
-    try:
-        import safetensors.torch
-    except ImportError:
-        raise UsageError("this needs the library safetensors: pip install safetensors") from None
-    return safetensors.torch
+    return import_optional("safetensors.torch", "this needs the library safetensors")
 
 
 def write_folder(

@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from typing import Any, Iterable, Optional
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, import_optional
 
 # ISO 15924; whoever writes in them puts no space, or none that parts words, between words
 _WITHOUT_SPACES = frozenset(
@@ -87,12 +87,9 @@ def language_of_text(language: Optional[str], lines: Iterable[str]) -> Optional[
 
 def _tag(language: str) -> Any:
     """Return the library's entry of a language code; None if there is none."""
-    try:
-        import langcodes
-    except ImportError:
-        raise UsageError(
-            f"the library langcodes says what language {language} is: pip install langcodes"
-        ) from None
+    langcodes = import_optional(
+        "langcodes", f"the library langcodes says what language {language} is"
+    )
     try:
         # of a macrolanguage's members, the macrolanguage: arb is ar, cmn is zh
         return langcodes.Language.get(langcodes.standardize_tag(language, macro=True))

@@ -16,7 +16,7 @@ from fairseq.data import Dictionary
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.data.protobuf import read_field
 from fairseq_posenc.data.wordpiece_file import read_wordpiece
-from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.errors import UsageError, first_line, import_optional
 
 UNKNOWN, MASK = "<unk>", "<mask>"
 # the piece for masked tokens is appended by the tasks, the others are in every dictionary
@@ -301,12 +301,7 @@ def load_dictionary(folder: str) -> Dictionary:
 
 def library(name: str) -> Any:
     """Import a library of subwords, or say how to get it."""
-    try:
-        return __import__(name)
-    except ImportError:
-        raise UsageError(
-            f"this subword model needs the library {name}: pip install {name}"
-        ) from None
+    return import_optional(name, f"this subword model needs the library {name}")
 
 
 def _boundaries(text: str) -> Set[int]:

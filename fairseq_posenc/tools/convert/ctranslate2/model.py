@@ -7,7 +7,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, import_optional
 from fairseq_posenc.tools.convert.checkpoint import (
     ExportSource,
     check_output,
@@ -32,11 +32,7 @@ _NO_WEIGHTS = ("encoder.version", "decoder.version")
 
 def import_ctranslate2() -> Any:
     """Return the package ``ctranslate2``, which is needed for nothing else, if it is installed."""
-    try:
-        import ctranslate2
-    except ImportError as error:
-        raise UsageError(f"this needs CTranslate2 ({error}): pip install ctranslate2") from None
-    return ctranslate2
+    return import_optional("ctranslate2", "this needs CTranslate2 ({error})")
 
 
 def ct2_types(dictionary: Dictionary) -> List[str]:

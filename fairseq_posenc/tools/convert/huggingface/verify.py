@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_posenc.data.segmentation import CODES
 from fairseq_posenc.data.subwords import DICTIONARY, SentencePiece, WordPiece
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, import_optional
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.models.bert import PosencBertModel
@@ -32,13 +32,7 @@ _LENGTH = 20  # of sentences that are drawn
 
 def import_transformers() -> Any:
     """Return the package ``transformers``, which nothing but comparing needs."""
-    try:
-        import transformers
-    except ImportError as error:
-        raise UsageError(
-            f"--check needs transformers ({error}): pip install transformers"
-        ) from None
-    return transformers
+    return import_optional("transformers", "--check needs transformers ({error})")
 
 
 def compare(
