@@ -45,16 +45,8 @@ def usage(program: str, commands: Dict[str, str]) -> str:
     """Return the help text of a table of commands."""
     width = max(map(len, commands))
     lines = [f"  {name:{width}}  {about}" for name, about in commands.items()]
-    return "\n".join(
-        [
-            f"usage: {program} COMMAND …",
-            "",
-            *lines,
-            "",
-            f"{program} COMMAND --help",
-            "posenc --version",
-        ]
-    )
+    first, last = f"usage: {program} COMMAND …", [f"{program} COMMAND --help", "posenc --version"]
+    return "\n".join([first, "", *lines, "", *last])
 
 
 def choose(arguments: List[str]) -> Tuple[str, List[str]]:

@@ -72,9 +72,11 @@ def folder_with(*marks: str, writes: Sequence[str] = ()) -> OutputType:
     return OutputType("a folder", marks=(*marks, "*settings"), writes=writes, is_folder=True)
 
 
-def add_output(parser: Any, *names: str, output_type: OutputType, **options: Any) -> None:
-    """Add an option or argument that names what is written, to a parser or a group of one."""
-    parser.add_argument(*names, **options).output_type = output_type
+def add_output(
+    parser: Any, output_type: OutputType, name: str = "--output", **options: Any
+) -> None:
+    """Add an option that names what is written, to a parser or a group of one."""
+    parser.add_argument(name, **options).output_type = output_type
 
 
 class Parser(argparse.ArgumentParser):

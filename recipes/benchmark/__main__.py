@@ -113,7 +113,7 @@ def read_arguments() -> argparse.Namespace:
     add("--tokens", type=positive, default=1024, help="per batch at most (default: 1024)")
     add("--rounds", type=positive, default=9, help="5 or more (default: 9)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
-    add_output(parser, "--output", output_type=TABLE, metavar="FILE",
+    add_output(parser, TABLE, metavar="FILE",
         help="the table, as CSV if the name ends so, written as far as it goes")  # fmt: skip
     args = parser.parse_args()
     has_gpu = torch.cuda.is_available()

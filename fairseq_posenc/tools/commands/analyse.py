@@ -92,7 +92,7 @@ def main() -> None:
         command = commands.add_parser(name, help=about.splitlines()[0], description=about, **shown)
         add_options(command)
         output = {"required": True, "metavar": "PREFIX", "help": "of the files"}
-        add_output(command, "--output", output_type=ANALYSIS, **output)
+        add_output(command, ANALYSIS, **output)
     options = vars(parser.parse_args())
     name, output = options.pop("name"), options.pop("output")
     for logger in ("fairseq", "fairseq_posenc"):

@@ -30,9 +30,7 @@ def main() -> None:
         help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
     )
     about = "replaced if it is there"
-    add_output(
-        parser, "--output", output_type=CHECKPOINT, required=True, metavar="FILE", help=about
-    )
+    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=about)
     add("--across-runs", action="store_true", help="average models of different trainings")
     args = parser.parse_args()
     from fairseq_posenc.tools import averaging

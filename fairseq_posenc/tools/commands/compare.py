@@ -31,7 +31,7 @@ def main() -> None:
     add("scores", nargs="+", metavar="[NAME=]score.json")
     about = "what has these names in it is replaced"
     report = folder_with("report.html", "table.tex", "by_length.svg", "by_task.svg", "curves.*")
-    add_output(parser, "--output", output_type=report, required=True, metavar="FOLDER", help=about)
+    add_output(parser, report, required=True, metavar="FOLDER", help=about)
     add("--baseline", metavar="NAME", help="others are compared with it (default: the first)")
     add(
         "--beside",

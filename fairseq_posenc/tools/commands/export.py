@@ -37,7 +37,7 @@ def main() -> None:
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--to", required=True, choices=["fairseq", "ctranslate2", "huggingface", "safetensors"])
     about = "file of fairseq, or folder of the others"
-    add_output(parser, "--output", output_type=EXPORT, required=True, metavar="PATH", help=about)
+    add_output(parser, EXPORT, required=True, metavar="PATH", help=about)
     add("--data", metavar="FOLDER", help="the training's data (required but for fairseq)")
     add("--force", action="store_true", help="replace what is there")
     add = parser.add_argument_group("fairseq").add_argument

@@ -23,9 +23,7 @@ def main() -> None:
     add("--max-positions", type=positive, metavar="N", help="positions of a BERT model")
     add("--how", required=True, choices=("interpolate", "repeat", "sinusoid"))
     about = "replaced if it is there"
-    add_output(
-        parser, "--output", output_type=CHECKPOINT, required=True, metavar="FILE", help=about
-    )
+    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=about)
     args = parser.parse_args()
     from fairseq_posenc.tools.extending import extend
 

@@ -19,9 +19,7 @@ def main() -> None:
     add = parser.add_argument
     add("--from", dest="folder", required=True, metavar="FOLDER", help="what to read")
     about = "the checkpoint"
-    add_output(
-        parser, "--output", output_type=CHECKED_FILE, required=True, metavar="FILE", help=about
-    )
+    add_output(parser, CHECKED_FILE, required=True, metavar="FILE", help=about)
     add("--force", action="store_true", help="replace what is there")
     about = "compare scores and subwords with transformers on the first 50 lines of a text"
     add("--check", metavar="FILE", help=about)

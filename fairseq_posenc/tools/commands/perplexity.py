@@ -54,7 +54,7 @@ def main() -> None:
     add("--max-tokens", type=positive, default=2048, help="of a batch (default: 2048)")
     add("--cpu", action="store_true", help="leave a GPU alone")
     about = {"required": True, "metavar": "PREFIX", "help": "of the files"}
-    add_output(parser, "--output", output_type=ANALYSIS, **about)
+    add_output(parser, ANALYSIS, **about)
     args = parser.parse_args()
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)

@@ -33,7 +33,7 @@ def main() -> None:
         "--differences", action="store_true", help="with --by-length: from the first of them"
     )
     about = {"required": True, "metavar": "FILE", "help": "png, pdf or svg"}
-    add_output(parser, "--output", output_type=PICTURE, **about)
+    add_output(parser, PICTURE, **about)
     args = parser.parse_args()
     if args.by_length:
         table = table_of(args.by_length, args.metric, args.test)

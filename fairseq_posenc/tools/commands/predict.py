@@ -33,7 +33,7 @@ def main() -> None:
     add("--data", required=True, metavar="FOLDER", help="prepared folder")
     about = "separated by commas (default: valid)"
     add("--subsets", type=comma_separated, default="valid", help=about)
-    add_output(parser, "--output", output_type=_FOLDER, required=True, metavar="FOLDER")
+    add_output(parser, _FOLDER, required=True, metavar="FOLDER")
     add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
     add("--cpu", action="store_true", help="leave a GPU alone")
     add_notes(parser)

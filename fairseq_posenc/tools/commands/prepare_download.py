@@ -18,12 +18,10 @@ def main() -> None:
     add = parser.add_argument
     add("urls", nargs="+", metavar="URL", help="the file; further ones are tried if it fails")
     about = "where to write it"
-    add_output(
-        parser, "--output", output_type=CHECKED_FILE, required=True, metavar="FILE", help=about
-    )
+    add_output(parser, CHECKED_FILE, required=True, metavar="FILE", help=about)
     add("--checksum", metavar="HEX", help="md5, sha1, sha256 or sha512")
     about = "unpack it into this folder too"
-    add_output(parser, "--unpack", output_type=CHECKED_FOLDER, metavar="FOLDER", help=about)
+    add_output(parser, CHECKED_FOLDER, "--unpack", metavar="FOLDER", help=about)
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     checksum = Checksum.parse(args.checksum) if args.checksum else None

@@ -28,7 +28,7 @@ def main() -> None:
     add("--input", required=True, metavar="FOLDER", help="with the official .tsv files")
     add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
     output = folder_with("task.json", "input0")
-    add_output(parser, "--output", output_type=output, required=True, metavar="FOLDER")
+    add_output(parser, output, required=True, metavar="FOLDER")
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     add(
         "--skip-malformed",

@@ -111,7 +111,7 @@ def _command(among, name, run, text, corpus=False, **about_corpus):
     if corpus:
         names = f"{', '.join(CORPORA)}, or reversed"
         made.add_argument("corpus", metavar="CORPUS", help=names, **about_corpus)
-    return made.add_argument, partial(add_output, made, "--output", required=True)
+    return made.add_argument, partial(add_output, made, required=True)
 
 
 def _add_workers(add):
@@ -121,7 +121,7 @@ def _add_workers(add):
 
 def _add_pairs(add, add_output, required=True):
     add("--input", required=True, dest="prefix", metavar="PREFIX", help="before .<language>")
-    add_output(output_type=TEXTS, metavar="PREFIX")
+    add_output(TEXTS, metavar="PREFIX")
     add("--languages", required=required, type=languages, metavar="en,de")
 
 
@@ -133,7 +133,7 @@ def _add_commands(commands) -> None:
     text = "tokenise and clean the text of archives"
     add, add_output = _command(commands, "text", prepare_text, text, corpus=True)
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
-    add_output(output_type=_TEXT_FOLDER, metavar="FOLDER")
+    add_output(_TEXT_FOLDER, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
         help="further training text, PREFIX.en and PREFIX.de, say, or with .gz, .bz2 or .xz behind")
     add("--moses", dest="checkout", metavar="FOLDER",
@@ -145,19 +145,19 @@ def _add_commands(commands) -> None:
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …; or train.raw.en …, raw text")
     add("--raw", required=True, metavar="FOLDER", help="the test sets, named as `files` says")
-    add_output(output_type=_TEXT_FOLDER, metavar="FOLDER")
+    add_output(_TEXT_FOLDER, metavar="FOLDER")
     _add_workers(add)
     text = "learn one byte pair encoding from all files together"
     add, add_output = _command(commands, "bpe-learn", learn_bpe, text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
     add("--operations", required=True, type=positive, metavar="N")
-    add_output(output_type=CODES, dest="codes", metavar="CODES")
+    add_output(CODES, dest="codes", metavar="CODES")
     _add_workers(add)
     text = f"cut words into subwords; {shape_data.SEPARATOR} stays whole"
     add, add_output = _command(commands, "bpe-apply", apply_bpe, text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
-    add_output(output_type=TEXT, dest="destination", metavar="FILE")
+    add_output(TEXT, dest="destination", metavar="FILE")
     _add_workers(add)
     text = (
         "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
@@ -166,7 +166,7 @@ def _add_commands(commands) -> None:
     add, add_output = _command(commands, "bpe-keep", keep_bpe, text, corpus=True, nargs="?")
     add("--codes", required=True)
     about = "of fairseq-preprocess"
-    add_output(output_type=_BINARISED, dest="folder", metavar="FOLDER", help=about)
+    add_output(_BINARISED, dest="folder", metavar="FOLDER", help=about)
     add("--normalise-punctuation", action="store_true",
         help="without a corpus: posenc prepare tokenise had this option")
     text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"

@@ -33,9 +33,7 @@ def main() -> None:
     subwords = "with subword model and dict.txt"
     add("--subwords", required=True, dest="subwords_folder", metavar="FOLDER", help=subwords)
     output = folder_with("*.offsets.*", "dict.txt")
-    add_output(
-        parser, "--output", output_type=output, required=True, dest="destination", metavar="FOLDER"
-    )
+    add_output(parser, output, required=True, dest="destination", metavar="FOLDER")
     add("--language", help="of contexts and answers; --metric mlqa needs it")
     add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")
     prefix = "only questions whose id begins so"

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1, help="for the sampling of languages (default: 1)")
     work = parser.add_argument_group("work")
     output = folder_with("prepare.json")
-    add_output(work, "--output", output_type=output, required=True, metavar="FOLDER")
+    add_output(work, output, required=True, metavar="FOLDER")
     work.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N",
         help="processes (default: as many as processors); the result does not depend on it")
     return parser

@@ -16,7 +16,7 @@ def main() -> None:
     parser = command_parser(__doc__)
     parser.add_argument("--language", required=True, help="for example de")
     parser.add_argument("--input", required=True, help="UTF-8 text, one sentence a line")
-    add_output(parser, "--output", output_type=TEXT, required=True)
+    add_output(parser, TEXT, required=True)
     parser.add_argument(
         "--workers",
         type=int,

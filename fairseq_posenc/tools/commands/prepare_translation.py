@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--clean-valid", action="store_true",
         help="clean --valid, too, so that a training is validated on the lengths that it learns")
     work = parser.add_argument_group("work")
-    add_output(work, "--output", output_type=CHECKED_FOLDER, required=True, metavar="FOLDER",
+    add_output(work, CHECKED_FOLDER, required=True, metavar="FOLDER",
         help="for fairseq-train: new, empty, or begun by this command")
     work.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N",
         help="processes (default: as many as processors); the result does not depend on it")

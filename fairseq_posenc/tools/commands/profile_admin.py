@@ -26,7 +26,7 @@ def main() -> None:
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     about = {"required": True, "metavar": "FILE", "help": "the profile, as JSON"}
-    add_output(parser, "--output", output_type=PROFILE, **about)
+    add_output(parser, PROFILE, **about)
     add_force(parser)
     # of an option of fairseq-train the last value counts, as there
     refuse_repeated(parser, "--output")

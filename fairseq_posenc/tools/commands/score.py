@@ -133,10 +133,10 @@ def main() -> None:
         help="output of fairseq-generate --score-reference: bits per token of the references",
     )
     about = "write the translations as plain text"
-    add_output(parser, "--write-hypotheses", output_type=TEXT, metavar="FILE", help=about)
+    add_output(parser, TEXT, "--write-hypotheses", metavar="FILE", help=about)
     add("--json", action="store_true", help="print the result as JSON")
     about = "write the result as JSON to this file too"
-    add_output(parser, "--output", output_type=SCORE, metavar="FILE", help=about)
+    add_output(parser, SCORE, metavar="FILE", help=about)
     add_scoring(parser)
     options = vars(parser.parse_args())
     # after the options, as it imports fairseq

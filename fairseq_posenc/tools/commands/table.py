@@ -50,7 +50,7 @@ def main() -> None:
     add("--metric", metavar="NAME", help="default: sacrebleu, or the main one of each task")
     about = "write it to these too: .csv as CSV, .tex as LaTeX for booktabs, .md as Markdown"
     files = {"metavar": "FILE", "nargs": "+", "default": [], "help": about}
-    add_output(parser, "--output", output_type=TABLE, **files)
+    add_output(parser, TABLE, **files)
     args = parser.parse_args()
     if bool(args.paper) != bool(args.runs):
         parser.error("--paper and --runs belong together")
