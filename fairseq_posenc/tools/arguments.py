@@ -16,6 +16,12 @@ def command_parser(text: Optional[str], **options: Any) -> Parser:
     return Parser(description=text, formatter_class=formatter, **options)
 
 
+def plain_parser(text: Optional[str]) -> argparse.ArgumentParser:
+    """Return such a parser of a program that replaces files without asking."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=text, formatter_class=formatter)
+
+
 def command_line() -> List[str]:
     """Return the words of this call, as results keep them."""
     # the dispatcher of posenc puts its command behind its name

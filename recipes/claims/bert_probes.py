@@ -129,11 +129,8 @@ class Probes(Pretraining):
                 "--validate-interval", "1000000", "--log-format", "simple", "--log-interval", "100",
             ], (f"{name}/train.done",), subfolder=name))  # fmt: skip
             figure = f"{task}_sentence_accuracy" + (f"_{segments}" if segments != "none" else "")
-            asked += [
-                "--task",
-                figure,
-                *placement(f"{cell.path(name)}/checkpoint_last.pt", f"{binary}/{task}"),
-            ]
+            tuned = placement(f"{cell.path(name)}/checkpoint_last.pt", f"{binary}/{task}")
+            asked += ["--task", figure, *tuned]
         steps.append(Step("probe", [
             "python", "-m", "recipes.claims.probes", *placement(model, "--data", binary),
             "--pairs", self.config["pairs"], "--note", f"encoding={cell.row}",

@@ -10,7 +10,6 @@ does not see where its own translations end. Ranges of lengths are those of ``sc
 checkpoints that ``--save-interval-updates`` left beside it are scored as well, as ``earlier``.
 """
 
-import argparse
 import json
 import math
 import os
@@ -24,6 +23,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import OrNull, load_json
 from fairseq_posenc.tools.analyses.models import load_models
 from fairseq_posenc.tools.analyses.tokens import ScoredReferences, score_references
+from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.scores.lengths import Bin
 from fairseq_posenc.tools.writing import replacing
 
@@ -71,9 +71,7 @@ def earlier_checkpoints(path: str) -> Dict[int, str]:
 
 def main() -> None:
     """Parse the command line, score the references, and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     parser.add_argument("model", metavar="CHECKPOINT")
     parser.add_argument("--data", required=True, metavar="FOLDER", help="binarised")
     parser.add_argument("--score", required=True, metavar="score.json")

@@ -11,11 +11,11 @@ end, and those whose bits within differ by more than 0.02 are not. Intervals are
 sentences, as in ``posenc table``.
 """
 
-import argparse
 from typing import List, Mapping, Optional, Sequence
 
 import numpy as np
 
+from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.tables.intervals import Estimate
 from fairseq_posenc.tools.tables.latex import escaped, tabular
 from fairseq_posenc.tools.tables.plots import finish, line_style, new_figure, plain_label
@@ -191,9 +191,7 @@ def _half(estimate: Estimate) -> float:
 
 def main() -> None:
     """Parse the command line, and write the tables and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     parser.add_argument("bits", nargs="+", metavar="LABEL=bits.json")
     parser.add_argument("--expect", action="append", default=[], metavar="LABEL=less")
     parser.add_argument("--margin", type=float, default=0.1, help="in bits (0.1)")

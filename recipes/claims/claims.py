@@ -16,12 +16,12 @@ the claim's. ``registered`` has the commit and the date at which it became that;
 once any comparison of the claim has a figure.
 """
 
-import argparse
 import os
 from typing import Dict
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, load_json
+from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims import rows as rows_of
 from recipes.claims.compared import compare, read_kept, write_kept
@@ -71,9 +71,7 @@ def draw(content: Content, by_claim: ByClaim, rows: rows_of.Rows, output: str) -
 
 def main() -> None:
     """Parse the command line and write the pages."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     parser.add_argument("--claims", required=True, metavar="claims.json")
     parser.add_argument(
         "--runs", metavar="FOLDER", help="of recipes/claims.sh; without it: what is kept alone"

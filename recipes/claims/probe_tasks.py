@@ -12,13 +12,12 @@ Both ask for the same knowledge; the second asks besides which sentence a word i
 of train and dev differ, and so do all their sentences.
 """
 
-import argparse
 import os
 from typing import Dict, List, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.arguments import positive
+from fairseq_posenc.tools.arguments import plain_parser, positive
 from fairseq_posenc.tools.writing import replacing_all
 from recipes.corpus.grammar import PortableRandom
 
@@ -102,9 +101,7 @@ def swapped(sentence: str, rng: PortableRandom) -> Optional[str]:
 
 def main() -> None:
     """Parse the command line and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     add = parser.add_argument
     add("corpus", metavar="SPLIT", help="of recipes.corpus, without .en")
     add("--output", required=True, metavar="FOLDER")

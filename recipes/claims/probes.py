@@ -14,7 +14,6 @@ Beyond the trained length, an encoding that has rows for trained positions alone
 --task is a fine-tuned classifier; its accuracy on the set `valid` is written under the NAME.
 """
 
-import argparse
 import json
 import logging
 import math
@@ -29,7 +28,7 @@ from torch import Tensor
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models
-from fairseq_posenc.tools.arguments import key_value, positive
+from fairseq_posenc.tools.arguments import key_value, plain_parser, positive
 from fairseq_posenc.tools.bert.predict import load, predictions
 from fairseq_posenc.tools.writing import replacing
 
@@ -208,9 +207,7 @@ def _batches(copies: List[Tuple[int, int, int]]) -> Iterator[List[Tuple[int, int
 
 def main() -> None:
     """Parse the command line, probe, and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     add = parser.add_argument
     add("model", metavar="CHECKPOINT", help="of a masked language model")
     add("--data", required=True, metavar="FOLDER", help="of posenc prepare text")

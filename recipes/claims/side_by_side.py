@@ -6,11 +6,11 @@ The rows are those of the part ``longer``, at equal convergence, with the seeds 
 figures in all rows: ``--seeds`` or more. Then it prints a caption.
 """
 
-import argparse
 import statistics
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.plots import line_style, new_figure, save
@@ -105,9 +105,7 @@ def draw(measured: Measured, output: str) -> None:
 
 def main() -> None:
     """Parse the command line, draw, and print the caption."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     parser.add_argument("--runs", required=True, metavar="FOLDER", help="of recipes/claims.sh")
     parser.add_argument("--part", default="longer")
     parser.add_argument("--rows", default="sinusoidal,shape,cape,shaw,rotary", metavar="LIST")

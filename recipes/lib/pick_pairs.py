@@ -14,6 +14,7 @@ from typing import Dict, List, Optional, Tuple
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.translation.pairs import Pair, pairs_of_files, write_pairs
 
 Range = Tuple[int, int]
@@ -68,9 +69,7 @@ def pick(
 
 def main() -> None:
     """Parse the command line, and write the pairs."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     parser.add_argument("--subwords", required=True, metavar="FOLDER", help="has the model")
     parser.add_argument("--languages", required=True, metavar="en,es")
     parser.add_argument("--input", required=True, metavar="PREFIX", help="before .<language>")

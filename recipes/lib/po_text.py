@@ -8,7 +8,6 @@ where it belongs: one in ten is for the test, one in twenty for validation. Para
 several files are left out of the training text where another set has them.
 """
 
-import argparse
 import os
 import zlib
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Dict, List, Tuple
 
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.writing import replacing
 
 SPLITS = ("train", "valid", "test")
@@ -57,9 +57,7 @@ def read_pairs(folder: str) -> Dict[str, List[Tuple[str, str]]]:
 
 def main() -> None:
     """Parse the command line and write the text."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plain_parser(__doc__)
     parser.add_argument("folder", metavar="FOLDER", help="with PO files, at any depth")
     parser.add_argument("--language", required=True, help="what they translate to")
     parser.add_argument("--output", required=True, metavar="FOLDER")
