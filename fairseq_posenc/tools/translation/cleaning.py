@@ -3,12 +3,7 @@
 from collections import Counter
 from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
-from fairseq_posenc.tools.translation.pairs import (
-    Languages,
-    Pair,
-    pairs_of_files,
-    write_pairs,
-)
+from fairseq_posenc.tools.translation.pairs import Languages, Pair, pairs_of_files, write_pairs
 
 LONGEST_WORD = 1000  # characters; Moses' default
 

@@ -3,10 +3,10 @@
 WMT's test and validation sets are sacreBLEU's own, with its addresses and checksums.
 """
 
+import re
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.translation import ted
 from fairseq_posenc.tools.translation.cleaning import Cleaning
 
 _STATMT = "http://www.statmt.org"
@@ -15,6 +15,31 @@ EUROPARL = f"{_STATMT}/wmt13/training-parallel-europarl-v7.tgz"
 COMMON_CRAWL = f"{_STATMT}/wmt13/training-parallel-commoncrawl.tgz"
 # wit3.fbk.eu, where it came from, no longer has it
 IWSLT14 = "http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
+
+
+# The TED talks as IWSLT gives them, line by line as in fairseq's
+# examples/translation/prepare-iwslt14.sh: nothing is parsed as XML, so that entities stay
+_TED = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+_LINES_TO_DROP = ("<url>", "<talkid>", "<keywords>")
+_TAGS = re.compile("</?(?:title|description)>")
+_SEGMENT = re.compile(r'<seg id="[0-9]*">\s*|\s*</seg>\s*')
+
+
+def _ted_training(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of ``train.tags.<pair>.<language>`` but for addresses, numbers and keywords.
+
+    Titles and descriptions are sentences like any other, without their tags.
+    """
+    for line in lines:
+        if not any(tag in line for tag in _LINES_TO_DROP):
+            yield _TAGS.sub("", line)
+
+
+def _ted_segments(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the segments of ``IWSLT14.TED….xml``, a line each, with ’ made '."""
+    for line in lines:
+        if "<seg id" in line:
+            yield _SEGMENT.sub("", line).replace("’", "'")
 
 
 class Part(NamedTuple):
@@ -94,7 +119,6 @@ _CZENG = Part(  # 1.0, where Tensor2Tensor's translate_encs_wmt32k has it from
     columns={"cs": 2, "en": 3},
 )
 _MOSES = Cleaning(1, 80, 9)
-_TED = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 
 CORPORA: Dict[str, Corpus] = {
     # SHAPE, appendix A, after Ott et al. 2018, whose text Google's wmt16_en_de prepared
@@ -167,11 +191,11 @@ CORPORA: Dict[str, Corpus] = {
     "iwslt14_de_en": Corpus(
         "de",
         "en",
-        [Part(IWSLT14, "de-en/train.tags.de-en", "", ted.training_sentences)],
+        [Part(IWSLT14, "de-en/train.tags.de-en", "", _ted_training)],
         valid=None,
         tests={
             "iwslt14": tuple(
-                Part(IWSLT14, f"de-en/IWSLT14.{name}.de-en", ".xml", ted.segments) for name in _TED
+                Part(IWSLT14, f"de-en/IWSLT14.{name}.de-en", ".xml", _ted_segments) for name in _TED
             )
         },
         operations=10000,

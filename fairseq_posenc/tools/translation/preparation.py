@@ -24,12 +24,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import load_json
 from fairseq_posenc.tools.preprocess import preprocess
-from fairseq_posenc.tools.resumable import (
-    SETTINGS,
-    begin_or_continue,
-    describe_files,
-    only_process,
-)
+from fairseq_posenc.tools.resumable import SETTINGS, begin_or_continue, describe_files, only_process
 from fairseq_posenc.tools.scores.data_folder import RAW_TEST
 from fairseq_posenc.tools.scores.round_trip import ceiling_lines, read_round_trip, round_trip_score
 from fairseq_posenc.tools.scores.scorer import Scorer

@@ -6,12 +6,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 from tqdm import tqdm
 
 from fairseq_posenc.data.segmentation import SEPARATOR
-from fairseq_posenc.tools.translation.pairs import (
-    Languages,
-    Pair,
-    pairs_of_files,
-    write_pairs,
-)
+from fairseq_posenc.tools.translation.pairs import Languages, Pair, pairs_of_files, write_pairs
 from fairseq_posenc.tools.workers import chunked
 
 LONGEST = 50

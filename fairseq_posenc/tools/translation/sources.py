@@ -12,12 +12,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import decode_lines
 from fairseq_posenc.tools.downloads.archives import unpack
 from fairseq_posenc.tools.translation.corpora import IWSLT14, Corpus, Part, TestText
-from fairseq_posenc.tools.translation.pairs import (
-    Pair,
-    aligned,
-    pairs_of_archive,
-    pairs_of_tables,
-)
+from fairseq_posenc.tools.translation.pairs import Pair, aligned, pairs_of_archive, pairs_of_tables
 
 # Size in bytes and SHA-256 of the training archives, by the end of the address: as TensorFlow
 # Datasets has recorded them, and verifies them (url_checksums/wmt1*_translate.txt); without CzEng.

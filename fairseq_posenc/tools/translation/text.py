@@ -14,12 +14,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.translation import perl
 from fairseq_posenc.tools.translation.cleaning import clean_pairs
 from fairseq_posenc.tools.translation.corpora import Corpus
-from fairseq_posenc.tools.translation.pairs import (
-    Pair,
-    pairs_of_files,
-    write_pairs,
-    writing,
-)
+from fairseq_posenc.tools.translation.pairs import Pair, pairs_of_files, write_pairs, writing
 from fairseq_posenc.tools.translation.segmentation import moses_of_tests, moses_of_training
 from fairseq_posenc.tools.translation.sources import (
     check_folder,

@@ -14,13 +14,7 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.checkpoints.folders import save_json
 from fairseq_posenc.data.segmentation import CODES, SEPARATOR, BytePairEncoder
-from fairseq_posenc.data.subwords import (
-    MASK,
-    UNKNOWN,
-    SentencePiece,
-    WordPiece,
-    library,
-)
+from fairseq_posenc.data.subwords import MASK, UNKNOWN, SentencePiece, WordPiece, library
 from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
