@@ -8,7 +8,7 @@ its tokens. The libraries are imported when needed.
 import functools
 import io
 import re
-from typing import Any, Dict, Iterable, List, NamedTuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
 
 import regex
 
@@ -148,6 +148,11 @@ class SentencePieces:
             self._model = processor(model_file=path)
         except (OSError, RuntimeError) as error:
             raise UsageError(f"{path} is not a SentencePiece model: {first_line(error)}") from None
+
+    def share_lacking(self, symbols: Sequence[str]) -> float:
+        """Return the share of symbols that are no pieces of the model."""
+        unknown = sum(self._model.piece_to_id(symbol) == self._model.unk_id() for symbol in symbols)
+        return unknown / max(1, len(symbols))
 
     def encode(self, line: str) -> str:
         """Return the pieces of a line of text, separated by spaces."""

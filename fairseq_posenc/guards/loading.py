@@ -24,6 +24,7 @@ from fairseq_posenc.guards import (
 )
 from fairseq_posenc.guards.option_checks import check_options
 from fairseq_posenc.guards.resumed_state import (
+    average_of_weights,
     check_first_step,
     check_progress,
     checked_optimizer_state,
@@ -177,7 +178,7 @@ def _patch_training_start() -> None:
                 comparisons.append(precision.PrecisionComparison(record["precision"]))
             else:
                 comparisons.append(LanguageComparison(trainer.task, fine_tuning=True))
-            with _comparing(*comparisons):
+            with _comparing(*comparisons), average_of_weights(trainer):
                 extra_state, batches = original_load(cfg, trainer, **kwargs)
             check_progress(extra_state, trainer)
             run_comparison.attach_run_metadata(trainer, {**metadata, precision.KEY: record})

@@ -5,14 +5,19 @@ optimizers write beyond a state that is smaller than its parameter.
 """
 
 import functools
-from typing import Any, Dict, List
+import os
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List
 
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.guards.save_folder import first_checkpoint
 
 _MOST = 2**31  # of epochs and updates, from which seeds are made
 # Adafactor's means over rows and columns; no other optimizer reads them
@@ -29,6 +34,27 @@ _OF_A_STATE = (
 _ADVICE = (
     "take another checkpoint, or its weights alone: --finetune-from-model and another --save-dir"
 )
+
+
+@contextmanager
+def average_of_weights(trainer: Any) -> Iterator[None]:
+    """Let a moving average (``--store-ema``) begin with the weights of a checkpoint that has none.
+
+    fairseq has deleted these when it looks for them. So it does not look, and the average is built
+    of the model that has read them.
+    """
+    cfg = trainer.cfg
+    first = first_checkpoint(cfg.checkpoint, trainer.checkpoint_suffix or "")
+    wanted = cfg.ema.store_ema
+    if wanted and first and os.path.isfile(first.path):
+        extra_state = as_dict(as_dict(load_checkpoint(first.path, mmap=True)).get("extra_state"))
+        cfg.ema.store_ema = "ema" in extra_state
+    try:
+        yield
+    finally:
+        begins, cfg.ema.store_ema = wanted and not cfg.ema.store_ema, wanted
+    if begins:
+        trainer._build_ema()
 
 
 def patch_epoch_position() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 from fairseq import hub_utils, utils
-from fairseq.data import encoders
+from fairseq.data import Dictionary, encoders
 from fairseq.data.data_utils import post_process
 from fairseq.tasks.translation import TranslationTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
@@ -42,6 +42,7 @@ _FILES = {
     "bpe_vocab": ("vocab.json",),
 }
 
+_MOST_LACKING = 0.1  # two models of one language share most pieces
 LENGTH_LIMIT = {"max_len_a": 1.5, "max_len_b": 10}
 """Translations have at most a · (tokens of the source) + b tokens."""
 
@@ -62,9 +63,17 @@ def _moses(path: str, source: str, target: str) -> _TextCodec:
     )
 
 
-def _sentence_pieces(path: str) -> _TextCodec:
-    """Encode as ``posenc prepare`` did."""
+def _sentence_pieces(path: str, dictionary: Dictionary) -> _TextCodec:
+    """Encode as ``posenc prepare`` did; warn of a model that is not the dictionary's."""
     model = SentencePieces(path)
+    symbols = dictionary.symbols[dictionary.nspecial :]
+    lacking = model.share_lacking([s for s in symbols if not s.startswith("madeupword")])
+    if lacking > _MOST_LACKING:
+        logger.warning(
+            "%.0f %% of the dictionary's types are no pieces of %s, which may be of another model: "
+            "what it cuts would be unknown tokens",
+            100 * lacking, path,
+        )  # fmt: skip
     return _TextCodec(lambda text: model.encode(_one_line(text)), model.decode)
 
 
@@ -166,7 +175,7 @@ def _build_subwords(
             BytePairEncoder(codes).encode, lambda text: post_process(text, "subword_nmt")
         )
     if sentencepiece and "bpe" not in options:
-        return _sentence_pieces(sentencepiece)
+        return _sentence_pieces(sentencepiece, task.source_dictionary)
     bpe = options.get("bpe")
     symbols = task.source_dictionary.symbols
     is_cut = any(symbol.endswith("@@") for symbol in symbols)

@@ -141,6 +141,23 @@ def test_a_run_scored_by_bleu_goes_on_on_two_workers_and_saves_plain_types(
     assert state["optimizer_history"][-1]["num_updates"] == 2 and state["extra_state"]["ema"]
 
 
+def test_a_moving_average_begins_with_the_weights_of_a_checkpoint_that_has_none(
+    trains, training, tmp_path
+):
+    """fairseq deletes these before it looks for them; that ended with KeyError: 'model'."""
+    first, last = tmp_path / "1.pt", tmp_path / "tuned" / "checkpoint_last.pt"
+    trains(*training("--max-update", "1", "--save-dir", tmp_path))
+    (tmp_path / "checkpoint_last.pt").rename(first)
+    tuned = ["--finetune-from-model", first, "--save-dir", last.parent]
+    trains(*training("--max-update", "1", "--store-ema", "--ema-decay", "0.5", *tuned))
+    before, after = (torch.load(path, weights_only=False) for path in (first, last))
+    for name, average in after["extra_state"]["ema"].items():
+        if name.endswith("fc1.weight"):  # fairseq averages embeddings as often as they are shared
+            torch.testing.assert_close(
+                average, (before["model"][name] + after["model"][name]) / 2, msg=name
+            )
+
+
 def test_a_model_is_validated_by_its_own_task_and_told_of_a_dictionary(
     run, fails, trains, training, binarised, tmp_path
 ):

@@ -95,13 +95,16 @@ def test_text_is_cut_as_the_recipes_cut_it(load, folders, corpus):
     assert len(hub.translate(RAW, beam=2, max_len_b=5)) == len(RAW)
 
 
-def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
+def test_a_sentencepiece_model_beside_the_data_is_used(load, folders, caplog):
     (folders[1] / "codes").unlink()
     (folders[1] / "tokeniser.json").unlink()
     path, text = folders[1] / "text", "a  man\xa0is…  “asleep”."
     path.write_text("\n".join([" ".join(TEXT), text] * 9), encoding="utf-8")
     pieces.learn([str(path)], str(folders[1]))
-    hub, cut = load(), SentencePieces(str(folders[1] / "sentencepiece.model")).encode(text)
+    model = SentencePieces(str(folders[1] / "sentencepiece.model"))
+    hub, cut = load(), model.encode(text)
+    assert "of the dictionary's types are no pieces of" in caplog.text  # it is of BPE
+    assert not model.share_lacking(cut.split()) and model.share_lacking(["isn@@", *cut.split()])
     assert hub.apply_bpe(hub.tokenize(text)) == cut
     assert hub.remove_bpe(cut) == text
     (folders[1] / "sentencepiece.model").write_bytes(b"none")
