@@ -24,6 +24,7 @@ SEPARATOR = "<sep>"  # stands between sentences that were joined, and is never c
 # constructs by which a regular expression looks beyond the end of a line
 _BEYOND_A_LINE = re.compile(r"\\[sSDWbBAZ]|(?<!\\)[\^$]")
 _UNPRINTABLE = regex.compile(r"(?!\n)\p{C}")
+_MOST_LACKING = 0.1  # of a dictionary's types, as pieces of its model
 _LARGEST_CACHE = 300_000  # words per process, some 100 MB
 _MARGIN = "\r\n "
 _VERSION = re.compile(r"#version: 0\.[12]")
@@ -144,15 +145,28 @@ class SentencePieces:
         from fairseq_posenc.data.subwords import library
 
         processor = library("sentencepiece").SentencePieceProcessor
+        self._path = path
         try:
             self._model = processor(model_file=path)
         except (OSError, RuntimeError) as error:
             raise UsageError(f"{path} is not a SentencePiece model: {first_line(error)}") from None
 
-    def share_lacking(self, symbols: Sequence[str]) -> float:
-        """Return the share of symbols that are no pieces of the model."""
-        unknown = sum(self._model.piece_to_id(symbol) == self._model.unk_id() for symbol in symbols)
-        return unknown / max(1, len(symbols))
+    def remarks(self, symbols: Sequence[str]) -> List[str]:
+        """Return what to say of a dictionary that is probably not of this model: one line, or none.
+
+        Two models of one language share most pieces, and a dictionary may have some symbols more.
+
+        Args:
+            symbols: of the dictionary, without the special ones.
+        """
+        symbols = [symbol for symbol in symbols if not symbol.startswith("madeupword")]
+        lacking = sum(self._model.piece_to_id(s) == self._model.unk_id() for s in symbols)
+        if lacking <= _MOST_LACKING * len(symbols):
+            return []
+        return [
+            f"{100 * lacking / len(symbols):.0f} % of the dictionary's types are no pieces of "
+            f"{self._path}, which may be of another model: what it cuts would be unknown tokens"
+        ]
 
     def encode(self, line: str) -> str:
         """Return the pieces of a line of text, separated by spaces."""

@@ -42,7 +42,6 @@ _FILES = {
     "bpe_vocab": ("vocab.json",),
 }
 
-_MOST_LACKING = 0.1  # two models of one language share most pieces
 LENGTH_LIMIT = {"max_len_a": 1.5, "max_len_b": 10}
 """Translations have at most a · (tokens of the source) + b tokens."""
 
@@ -66,14 +65,8 @@ def _moses(path: str, source: str, target: str) -> _TextCodec:
 def _sentence_pieces(path: str, dictionary: Dictionary) -> _TextCodec:
     """Encode as ``posenc prepare`` did; warn of a model that is not the dictionary's."""
     model = SentencePieces(path)
-    symbols = dictionary.symbols[dictionary.nspecial :]
-    lacking = model.share_lacking([s for s in symbols if not s.startswith("madeupword")])
-    if lacking > _MOST_LACKING:
-        logger.warning(
-            "%.0f %% of the dictionary's types are no pieces of %s, which may be of another model: "
-            "what it cuts would be unknown tokens",
-            100 * lacking, path,
-        )  # fmt: skip
+    for remark in model.remarks(dictionary.symbols[dictionary.nspecial :]):
+        logger.warning(remark)
     return _TextCodec(lambda text: model.encode(_one_line(text)), model.decode)
 
 

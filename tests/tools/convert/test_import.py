@@ -13,6 +13,7 @@ from fairseq_posenc.tools.convert.huggingface.export import to_huggingface, to_s
 from fairseq_posenc.tools.convert.huggingface.families import EXPORTED, FAMILIES
 from fairseq_posenc.tools.convert.huggingface.folder import rename
 from fairseq_posenc.tools.convert.huggingface.load import import_model
+from fairseq_posenc.tools.translation import pieces
 from tests.tools.convert.conftest import PRE_NORM, imported
 
 TIED = {"share_decoder_input_output_embed": True}
@@ -79,6 +80,22 @@ def test_a_safetensors_file_is_read_in_a_checkpoints_place(lm_checkpoint, data, 
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
     with pytest.raises(UsageError, match="part of the weights; posenc import --from .*hf has all"):
         read_checkpoint(str(tmp_path / "hf" / "posenc.safetensors"), ALL)
+
+
+def test_a_sentencepiece_model_of_other_text_is_told(lm_checkpoint, data, tmp_path):
+    path, _ = lm_checkpoint("rotary")
+    (tmp_path / "text").write_text("some other text of other words\n" * 9)
+    pieces.learn([str(tmp_path / "text")], str(data))
+    to_safetensors(str(path), str(tmp_path / "plain"), str(data))
+    [note] = [
+        line
+        for line in import_model(str(tmp_path / "plain"), str(tmp_path / "back" / "model.pt"))
+        if "which may be of another model" in line
+    ]
+    assert "of the dictionary's types are no pieces of" in note
+    (tmp_path / "plain" / "sentencepiece.model").unlink()
+    notes = import_model(str(tmp_path / "plain"), str(tmp_path / "other" / "model.pt"))
+    assert "another model" not in "".join(notes)
 
 
 def test_a_folder_that_was_changed_is_refused(checkpoint, data, tmp_path):

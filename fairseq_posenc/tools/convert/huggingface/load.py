@@ -9,6 +9,9 @@ from dataclasses import replace
 from typing import List, Optional
 
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, as_checkpoint, read_folder
+from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.segmentation import SentencePieces
+from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.tools.averaging import save
@@ -65,6 +68,7 @@ def import_model(
             f"{taken[0]} in {directory} would be replaced; choose another folder for --output, or "
             "replace it with --force"
         )
+    imported.notes += _subword_remarks(imported)
     state = as_checkpoint(imported.model, imported.task, imported.weights)
     # whether the weights fit the options, which are checked in a copy
     read_state({**state}, folder, ALL)
@@ -81,6 +85,18 @@ def import_model(
         if text:
             imported.notes += compare_imported(imported, folder, os.path.join(partial, name), text)
     return ([f"beside it: {', '.join(names)}"] if names else []) + imported.notes
+
+
+def _subword_remarks(imported: ImportedModel) -> List[str]:
+    """Return what to say of dictionaries and a SentencePiece model that do not go together."""
+    path = imported.files.get(SentencePiece.name)
+    if path is None:
+        return []
+    dictionaries = [
+        read_dictionary(file) for name, file in imported.files.items() if name.startswith("dict.")
+    ]
+    model = SentencePieces(path)
+    return [r for each in dictionaries for r in model.remarks(each.symbols[each.nspecial :])]
 
 
 def _exported(folder: str) -> ImportedModel:
