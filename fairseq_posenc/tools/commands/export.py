@@ -3,12 +3,12 @@
     posenc export --path checkpoints/average.pt --to fairseq --output stock.pt
 
 makes a stock `transformer` of fairseq, which needs no --user-dir: of every encoding that acts at
-the input (none, sinusoidal, learned, shape, unifpe, cape).
+the input (none, sinusoidal, learned, shape, unifpe, cape, and randomized with sinusoids inside).
 
     posenc export --path checkpoints/average.pt --to ctranslate2 --data bin --output ct2
 
-makes a CTranslate2 model (pip install ctranslate2): of these, shaw, t5, rel_scalar, rotary and
-alibi. docs/export.md shows how to translate with it.
+makes a CTranslate2 model (pip install ctranslate2): of these, shaw, t5, rel_scalar, rotary, alibi
+and kerple. docs/export.md shows how to translate with it.
 
     posenc export --path checkpoints/average.pt --to huggingface --data bin --output folder
 
