@@ -30,6 +30,7 @@ from fairseq_posenc.guards.resumed_state import (
     checked_optimizer_state,
     patch_batches,
     patch_epoch_position,
+    warn_of_lost_average,
 )
 from fairseq_posenc.guards.run_comparison import LanguageComparison, RunComparison
 
@@ -181,6 +182,8 @@ def _patch_training_start() -> None:
             with _comparing(*comparisons), average_of_weights(trainer):
                 extra_state, batches = original_load(cfg, trainer, **kwargs)
             check_progress(extra_state, trainer)
+            if resumed:
+                warn_of_lost_average(extra_state, trainer)
             run_comparison.attach_run_metadata(trainer, {**metadata, precision.KEY: record})
             training_start.warn_of_short_training(trainer.cfg)
             return extra_state, batches

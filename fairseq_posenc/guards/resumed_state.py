@@ -5,6 +5,7 @@ optimizers write beyond a state that is smaller than its parameter.
 """
 
 import functools
+import logging
 import os
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List
@@ -18,6 +19,8 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.guards.save_folder import first_checkpoint
+
+logger = logging.getLogger(__name__)
 
 _MOST = 2**31  # of epochs and updates, from which seeds are made
 # Adafactor's means over rows and columns; no other optimizer reads them
@@ -55,6 +58,15 @@ def average_of_weights(trainer: Any) -> Iterator[None]:
         begins, cfg.ema.store_ema = wanted and not cfg.ema.store_ema, wanted
     if begins:
         trainer._build_ema()
+
+
+def warn_of_lost_average(extra_state: Any, trainer: Any) -> None:
+    """Warn where a run that has a moving average goes on without ``--store-ema``."""
+    if "ema" in (extra_state or {}) and not trainer.cfg.ema.store_ema:
+        logger.warning(
+            "the checkpoint has a moving average of the weights, which ends here: give "
+            "--store-ema, as before, to go on with it"
+        )
 
 
 def patch_epoch_position() -> None:

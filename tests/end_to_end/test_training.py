@@ -156,6 +156,8 @@ def test_a_moving_average_begins_with_the_weights_of_a_checkpoint_that_has_none(
             torch.testing.assert_close(
                 average, (before["model"][name] + after["model"][name]) / 2, msg=name
             )
+    goes_on = training("--max-update", "2", "--save-dir", last.parent)
+    assert "has a moving average of the weights, which ends here" in trains(*goes_on)
 
 
 def test_a_model_is_validated_by_its_own_task_and_told_of_a_dictionary(
