@@ -146,7 +146,8 @@ def test_differences_of_the_first_screen_are_those_that_claims_printed():
 
 
 # What README and the page on the choice say without figures, of the rows behind it: where a row's
-# difference to sinusoids is clear, "+" or "-", and where it is not, "0", by range of lengths.
+# difference to sinusoids is clear, "+" or "-", and where it is not, "0", by range of lengths. Of
+# bits ("level" and "less"), less is better.
 SAID = {
     "`kerple`, `rotary`, `alibi` and `shaw` needed fewer bits beyond the trained lengths": {
         f"level {row}": "-" for row in ("kerple", "rotary", "alibi", "shaw")
@@ -178,7 +179,6 @@ SAID = {
         "less unifpe": "+",
     },
     "on captions CAPE was not (three seeds)": {"multi30k cape": "00"},
-    # of bits, less is better
     "documentation `shaw`, `rotary` and `kerple` were better": {
         f"less {row}": "-" for row in ("shaw", "rotary", "kerple")
     },

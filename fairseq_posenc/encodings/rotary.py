@@ -23,8 +23,8 @@ _FAST_ROTATIONS, _SLOW_ROTATIONS = 32, 1
 class Rotary(Encoding):
     """Pairs of channels of queries and keys, rotated by angles that grow with the position.
 
-    Su et al. 2021, section 3.2.2. In a head of
-    width d, channels ``2c`` and ``2c + 1`` of the query or key at position ``i`` are rotated by ::
+    Su et al. 2021, section 3.2.2. In a head of width d, channels ``2c`` and ``2c + 1`` of the query
+    or key at position ``i`` are rotated by ::
 
         angle[i, c] = i · θ_c        θ_c = base ** (-2c / d)        c = 0 … d / 2 - 1
 

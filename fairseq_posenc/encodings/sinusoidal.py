@@ -43,9 +43,8 @@ class Sinusoidal(Encoding):
     """Sinusoids of the position, added to the embeddings (Vaswani et al. 2017; SHAPE, eq. 1).
 
     Term: ``input[b, i] = PE(first_index + α · i)``, see :func:`sinusoid`, with ``α`` on the source
-    side alone. Nothing is learned; any length can be encoded. BERT does not scale its
-    embeddings, so there the term, also of SHAPE and CAPE, is multiplied by ``stack.token_std``: our
-    reading.
+    side alone. Nothing is learned; any length can be encoded. BERT does not scale its embeddings,
+    so there the term is multiplied by ``stack.token_std``, also in SHAPE and CAPE: our reading.
 
     Args:
         source_scale: α > 0, multiplies the positions of the source (CAPE section 5.3; 1.0).

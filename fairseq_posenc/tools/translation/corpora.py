@@ -15,8 +15,6 @@ EUROPARL = f"{_STATMT}/wmt13/training-parallel-europarl-v7.tgz"
 COMMON_CRAWL = f"{_STATMT}/wmt13/training-parallel-commoncrawl.tgz"
 # wit3.fbk.eu, where it came from, no longer has it
 IWSLT14 = "http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
-
-
 # The TED talks as IWSLT gives them, line by line as in fairseq's
 # examples/translation/prepare-iwslt14.sh: nothing is parsed as XML, so that entities stay
 _TED = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
