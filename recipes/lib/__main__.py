@@ -31,7 +31,7 @@ def main() -> int:
         # … --help | head, --plan | head: nobody reads on, nor what Python prints at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except UsageError as error:
+    except (UsageError, OSError) as error:
         print(f"{os.path.basename(script.path)}: error: {error}", file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import file_error
 from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
 from recipes.lib.cell import PlannedCell, Step, shell
@@ -76,6 +77,9 @@ class CellRun(NamedTuple):
                         return status
         except UsageError as error:
             self._say_failed(str(error))
+            return 1
+        except OSError as error:  # of a log; all else is written by `replacing`
+            self._say_failed(str(file_error("write", cell.folder, error)))
             return 1
         return 0
 

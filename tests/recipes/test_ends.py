@@ -95,6 +95,19 @@ def test_a_training_that_is_killed_is_told_and_the_next_start_goes_on(own, tmp_p
     assert recipe.communicate() and recipe.returncode == 0
 
 
+@pytest.mark.parametrize("log", ["prepare.log", "shaw/seed1/train.log", "shaw/seed1/generate.log"])
+def test_a_log_that_cannot_be_written_is_one_line_and_the_next_start_goes_on(own, tmp_path, log):
+    (tmp_path / "go").touch()
+    (tmp_path / "run" / log).mkdir(parents=True)
+    recipe = own()
+    printed = recipe.communicate()[0]
+    assert recipe.returncode == 1 and "Is a directory" in printed, printed
+    assert "Traceback" not in printed
+    (tmp_path / "run" / log).rmdir()
+    recipe = own()
+    assert recipe.communicate() and recipe.returncode == 0
+
+
 def test_a_recipe_is_found_by_a_symbolic_link_and_a_folder_or_pipe_for_a_file_is_one_line(
     start, tmp_path
 ):
