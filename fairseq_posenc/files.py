@@ -18,25 +18,39 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?i
 LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
 _BLOCK = 1 << 20  # bytes
 OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_HEAD = 512  # bytes
+_HEAD = 1 << 12  # bytes
 _DECLARATIONS = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"  # <?xml …>, <!DOCTYPE …>
 _XML = rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"
+PAIRS_OF_HUGGING_FACE = (
+    """python -c 'import pandas; [print(*pair["en"].split()) for pair in pandas.{1}.translation]'"""
+    " > train.en (pip install pandas pyarrow), where pairs are in a column translation"
+)
 # how a file begins that is given for text -> what it is, and what to do
 _OTHER_FORMATS = {
     rb"\x28\xb5\x2f\xfd": "compressed with Zstandard, which is not read: zstd -d {0} -o FILE",
-    rb"\x1f\x8b": "compressed with gzip: call it {0}.gz",
+    rb"\x1f\x8b": "compressed with gzip: unpack an archive, tar -xf {0}, and call text {0}.gz",
     rb"BZh\d1AY&SY": "compressed with bzip2: call it {0}.bz2",
     rb"\xfd7zXZ\0": "compressed with xz: call it {0}.xz",
     rb"PK\x03\x04": "a ZIP archive: unzip {0}",
+    rb"(?s:.{257})ustar": "a tar archive: tar -xf {0}",
+    rb"PAR1[^ -~\s]": "a Parquet table: "
+    + PAIRS_OF_HUGGING_FACE.replace("{1}", 'read_parquet("{0}")'),
     rb"\xff\xfe|\xfe\xff": "UTF-16: iconv -f UTF-16 -t UTF-8 {0} > FILE",
     _DECLARATIONS + rb"<tmx\b": "TMX: tmxt.py --codelist en,fr {0} FILE.tsv (pip install tmxt "
-    "docopt) writes a pair a line, inline tags too; "
+    "docopt; languages as the file spells them) writes a pair a line, inline tags too; "
     "cut -f 1 FILE.tsv > train.en, and -f 2 > train.fr",
     rb"(?=%b)%b<(?:cesAlign|text|document)\b" % (_XML, _DECLARATIONS): "XML as OPUS has it: "
-    "opus_read -d CORPUS -s en -t fr -wm moses -w train.en train.fr (pip install opustools) writes "
-    "a file of each language",
-    _DECLARATIONS + rb"<(?:dataset|srcset|refset|tstset)\b": "a test set in WMT's XML: sacrebleu "
-    "-t wmt22 -l en-de --echo src > test.en, and --echo ref > test.de, write its lines",
+    # without -p raw it writes tokens, without -ln lines with an empty side
+    "opus_read -d CORPUS -s en -t fr -p raw -ln -wm moses -w train.en train.fr (pip install "
+    "opustools) writes a file of each language",
+    _DECLARATIONS + rb"<(?i:mteval|dataset|srcset|refset|tstset)\b": "a test set in WMT's or "
+    "IWSLT's XML: sacrebleu -t wmt22 -l en-de --echo src > test.en, and --echo ref > test.de, "
+    "write its lines; --list names the sets",
+    rb"\s*(?:<doc [^>]*>\s*)?<(?:url|keywords|speaker|talkid)>": "talks with IWSLT's tags: "
+    "grep -v '^ *<' {0} > FILE leaves their sentences; do so in both languages",
+    rb"(?:\xef\xbb\xbf)?\s*(?:#[^\n]*\n\s*)*msgid \"\"\s*\nmsgstr \"\"": "a PO file: python -m "
+    "recipes.lib.po_text FOLDER --language fr --output text, at the top of a clone, takes the "
+    "pairs of such files",
     _DECLARATIONS + rb"<mediawiki\b": "a dump of Wikipedia: wikiextractor {0} (pip install "
     "wikiextractor) extracts its text",
     _XML: "XML: extract its text, a sentence a line",

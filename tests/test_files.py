@@ -6,6 +6,7 @@ import gzip
 import lzma
 import os
 import signal
+import tarfile
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -27,6 +28,7 @@ def test_plain_and_compressed_files_are_read_alike(tmp_path, name, compress):
     assert read_lines(str(path)) == ["é", "b", "\ufeffé", "b"]
 
 
+TAR = tarfile.TarInfo("a").tobuf()
 TMX = b'<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
 CES = b'<?xml version="1.0"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD//EN" "">\n<cesAlign>'
 
@@ -35,16 +37,25 @@ CES = b'<?xml version="1.0"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD//EN" "">\n
     "content, told",
     [
         (b"\x28\xb5\x2f\xfd\x04\x00", "compressed with Zstandard.*: zstd -d .*a.en -o FILE$"),
-        (gzip.compress(b"words", mtime=0), "compressed with gzip: call it .*a.en.gz$"),
+        (
+            gzip.compress(b"words", mtime=0),
+            "gzip: unpack .* tar -xf .*a.en, .* call text .*a.en.gz$",
+        ),
         (bz2.compress(b"words"), "compressed with bzip2: call it .*a.en.bz2$"),
         (lzma.compress(b"words"), "compressed with xz: call it .*a.en.xz$"),
         (b"PK\x03\x04", "a ZIP archive: unzip .*a.en$"),
+        (TAR, "a tar archive: tar -xf .*a.en$"),
+        (b"PAR1\x15\x04", """a Parquet table: .*read_parquet\\(".*a.en"\\).translation"""),
         ("words".encode("utf-16"), "UTF-16: iconv -f UTF-16"),
         (TMX, "TMX: tmxt.py --codelist en,fr .*a.en FILE.tsv"),
-        (CES, "XML as OPUS has it: opus_read"),
+        (CES, "XML as OPUS has it: opus_read .* -p raw -ln -wm moses"),
         (b'\xef\xbb\xbf<?xml version="1.0"?><text>\n<s id="1">', "XML as OPUS has it: opus_read"),
-        (b'<?xml version="1.0"?>\n<dataset id="wmttest2022">', "WMT's XML: sacrebleu -t wmt22"),
-        (b'<srcset setid="newstest2019" srclang="any">', "WMT's XML: sacrebleu -t wmt22"),
+        (b'<?xml version="1.0"?>\n<dataset id="wmttest2022">', "WMT's or .*: sacrebleu -t wmt22"),
+        (b'<SRCSET setid="newstest2019" srclang="any">', "WMT's or .*: sacrebleu -t wmt22"),
+        (b'<mteval>\n<refset setid="iwslt2014">', "IWSLT's XML: sacrebleu -t"),
+        (b"<url>http://talk</url>\n", "IWSLT's tags: grep -v '\\^ \\*<' .*a.en > FILE"),
+        (b'<doc docid="1" genre="lectures">\n<url>', "IWSLT's tags: grep"),
+        (b'# Words\n#, fuzzy\n\nmsgid ""\nmsgstr ""\n', "a PO file: .*po_text FOLDER"),
         (b'<mediawiki xmlns="http">', "a dump of Wikipedia: wikiextractor .*a.en "),
         (b'<?xml version="1.0"?>\n<xliff version="1.2">', "XML: extract its text"),
     ],

@@ -4,8 +4,9 @@ The name of a file tells what it is: ``.parquet`` has a column ``text`` with a d
 the snapshots of ``wikimedia/wikipedia``; ``.json`` and ``.jsonl``, and the files ``wiki_00`` … of
 ``wikiextractor --json``, have a line of JSON per document, whose member ``text`` it is; all others
 are plain text. All but ``.parquet`` may be compressed (``.gz``, ``.bz2``, ``.xz``). Plain text that
-begins with ``<doc …>`` is wikiextractor's, whatever its name. wikiextractor writes ``&``, ``<`` and
-``>`` as entities, also into JSON: they become characters again.
+begins with ``<doc …>`` is wikiextractor's, whatever its name, and so is ``wiki_00`` without JSON.
+wikiextractor writes ``&``, ``<`` and ``>`` as entities, into each of its formats: they become
+characters again.
 """
 
 import os
@@ -20,7 +21,8 @@ _UNFINISHED = re.compile(r"\.part(\d*|\.note|-[-0-9a-f]+)$")
 _TITLE = re.compile(r"= (?!= ).*\S =(?<! = =)")
 _HEADING = re.compile(r"= = .* = =")
 _ARTICLE = re.compile(r"<doc id=.*>")  # the first line of wikiextractor's, without --json
-_JSON_LINES = re.compile(r"(.*\.jsonl?|wiki_\d+)(\.gz|\.bz2|\.xz)?")
+_JSON_LINES = re.compile(r".*\.jsonl?(\.gz|\.bz2|\.xz)?")
+_WIKI = re.compile(r"wiki_\d+(\.gz|\.bz2|\.xz)?")
 _EXTRACTED = {"revid", "url", "title"}  # beside a text, in wikiextractor's JSON
 _ROWS = 1000  # of a parquet file, which are in memory at a time
 
@@ -98,13 +100,14 @@ def _plain(file: str, boundary: str) -> Stream:
     begin = _first_line(file)
     by_boundary = BOUNDARIES["title" if _TITLE.fullmatch(begin) else boundary]
     classify = _by_articles if _ARTICLE.fullmatch(begin) else by_boundary
+    is_extracted = classify is _by_articles or _WIKI.fullmatch(os.path.basename(file))
     inside, previous = False, ""
     for line in stream_lines(file):
         line = line.strip()
         ends, is_text = classify(line, previous)
         previous = line
         if is_text:
-            yield _without_entities(line) if classify is _by_articles else line
+            yield _without_entities(line) if is_extracted else line
             inside = True
         elif ends and inside:
             yield None
@@ -123,9 +126,9 @@ def _texts(file: str) -> Optional[Iterator[str]]:
     name = os.path.basename(file)
     if name.endswith(".parquet"):
         return _texts_of_parquet(file)
-    if not _JSON_LINES.fullmatch(name) or _ARTICLE.fullmatch(_first_line(file)):
-        return None
-    return _texts_of_json(file)
+    begin = _first_line(file) if _WIKI.fullmatch(name) or _JSON_LINES.fullmatch(name) else ""
+    is_plain = _ARTICLE.fullmatch(begin) or _WIKI.fullmatch(name) and not begin.startswith("{")
+    return _texts_of_json(file) if begin and not is_plain else None
 
 
 def _texts_of_parquet(file: str) -> Iterator[str]:

@@ -10,7 +10,13 @@ from itertools import zip_longest
 from typing import Any, Callable, Iterable, Iterator, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import decode_lines, existing, reading, stream_lines
+from fairseq_posenc.files import (
+    PAIRS_OF_HUGGING_FACE,
+    decode_lines,
+    existing,
+    reading,
+    stream_lines,
+)
 from fairseq_posenc.tools.downloads.archives import BLOCK, OPENERS
 from fairseq_posenc.tools.writing import replacing_all
 
@@ -40,8 +46,15 @@ def find_files(prefix: str, languages: Languages) -> Tuple[str, str]:
     """
     first, second = (existing(f"{prefix}.{language}") for language in languages)
     if os.path.isfile(prefix) and not (os.path.exists(first) or os.path.exists(second)):
-        next(stream_lines(prefix))  # which says more of a TMX file
-        raise UsageError(f"{prefix} is one file: give two of a sentence a line, {first}, {second}")
+        line = next(stream_lines(prefix))  # which says more of a TMX file
+        advice = ""
+        if line.startswith("{"):
+            lines = f'read_json("{prefix}", lines=True)'
+            advice = f"; of JSON: {PAIRS_OF_HUGGING_FACE.format(prefix, lines)}"
+        elif "\t" in line:
+            advice = "; cut -f 1 takes the first column of a table"
+        files = f"{first}, {second}"
+        raise UsageError(f"{prefix} is one file: give two of a sentence a line, {files}{advice}")
     return first, second
 
 

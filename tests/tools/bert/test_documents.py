@@ -126,6 +126,13 @@ def test_entities_of_wikiextractor_become_characters(tmp_path, name, as_json):
     assert documents(tmp_path, article, "blank", name) == [[text]]
 
 
+@pytest.mark.parametrize("name", ["wiki_00", "wiki_12.bz2"])
+def test_bare_text_of_wikiextractor_is_read(tmp_path, name):
+    content = f"{ENTITIES[0]}\nHistory.\n\n\nB.\n\n\n".encode()
+    content = bz2.compress(content) if name.endswith("bz2") else content
+    assert documents(tmp_path, content, "blank", name) == [[ENTITIES[1], "History."], ["B."]]
+
+
 def test_entities_of_other_json_stay(tmp_path):
     written = ENTITIES[0]
     content = json.dumps({"url": "", "title": "T", "text": written}) + "\n"
@@ -143,7 +150,7 @@ def test_entities_of_other_json_stay(tmp_path):
         ("a.jsonl", b'{"text": "a"}\nb\n', "a.jsonl, line 2 is not JSON"),
         ("a.jsonl", b'{"title": "a"}\n', "a.jsonl, line 1 is not an object with a text"),
         ("a.json", b'[{"text": "a"}]\n', r"a.json is an array .*: jq -c '.\[\]' .*a.jsonl"),
-        ("wiki_00", b"text\n", "wiki_00, line 1 is not JSON"),
+        ("wiki_00", b'{"text": "a\n', "wiki_00, line 1 is not JSON"),
     ],
 )
 def test_what_is_no_such_file_is_reported(tmp_path, name, content, told):

@@ -73,7 +73,13 @@ def test_one_file_of_both_languages_is_not_called_missing(tmp_path):
     prefix = str(tmp_path / "en-fr.tmx")
     with open(prefix, "w") as stream:
         stream.write("Hello.\tBonjour.\n")
-    with pytest.raises(UsageError, match="en-fr.tmx is one file: give two .*tmx.en, .*tmx.fr"):
+    with pytest.raises(UsageError, match="en-fr.tmx is one file: give two .*tmx.en, .*; cut -f 1 "):
+        next(pairs_of_files(prefix, ("en", "fr")))
+    with open(prefix, "w") as stream:
+        stream.write('{"translation": {"en": "Hello.", "fr": "Bonjour."}}\n')
+    with pytest.raises(
+        UsageError, match=r"""pandas.read_json\(".*tmx", lines=True\).translation"""
+    ):
         next(pairs_of_files(prefix, ("en", "fr")))
     with open(prefix, "w") as stream:
         stream.write('<?xml version="1.0"?>\n<tmx version="1.4">\n')
