@@ -10,12 +10,15 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from fairseq_posenc.data.languages import has_spaces
+from fairseq_posenc.data.languages import HAN, has_spaces, script_of
 from fairseq_posenc.tools.scores.tokenizers import sacrebleu_tokenizer
 
 _ORDER = 4  # of BLEU's n-grams
 _EMPTY = "all references are empty"
 _SHORT = f"no reference has {_ORDER} tokens"
+# whose characters TER takes for words
+_BY_CHARACTER = HAN | {"Jpan", "Hira", "Kana", "Hrkt"}
+_NO_SPACES = "{} counts words between spaces, which {} does not have"
 
 
 def _has_ngrams(rows: np.ndarray) -> np.ndarray:
@@ -39,6 +42,7 @@ class Metric(NamedTuple):
             references that it counts; of no such sentence it is not defined.
         undefined: where it is not, for messages.
         has_plain_text: whether it is of plain text; tokens are not kept in a result.
+        remark: what the user should know of it in a target language; empty: nothing.
     """
 
     title: str
@@ -50,6 +54,7 @@ class Metric(NamedTuple):
     counts: Callable[[np.ndarray], np.ndarray] = lambda rows: np.ones(len(rows), bool)
     undefined: str = _EMPTY
     has_plain_text: bool = True
+    remark: Callable[[str], str] = lambda language: ""
 
 
 def _bleu(title: str, build: Callable[[str], BLEU], **fields: Any) -> Metric:
@@ -64,12 +69,23 @@ def _chrf(title: str, word_order: int) -> Metric:
         lambda language: CHRF(word_order=word_order),
         width=3 * (6 + word_order),
         counts=lambda rows: np.asarray(rows[:, 1::3].any(axis=1)),
+        remark=_remark_on_chrf if word_order else lambda language: "",
     )
+
+
+def _remark_on_chrf(language: str) -> str:
+    return "" if has_spaces(language) else _NO_SPACES.format("chrF++", language) + ": compare chrF"
 
 
 def _ter(language: str) -> TER:
     asian = not has_spaces(language)  # of Chinese and Japanese, characters are words
     return TER(normalized=asian, asian_support=asian)
+
+
+def _remark_on_ter(language: str) -> str:
+    if has_spaces(language) or script_of(language) in _BY_CHARACTER:
+        return ""
+    return _NO_SPACES.format("TER", language) + ", so whole lines"
 
 
 METRICS: Dict[str, Metric] = {
@@ -92,7 +108,9 @@ METRICS: Dict[str, Metric] = {
     ),
     "chrf": _chrf("chrF", word_order=0),
     "chrf++": _chrf("chrF++", word_order=2),
-    "ter": Metric("TER", _ter, direction=-1, counts=lambda rows: rows[:, 1] >= 1),
+    "ter": Metric(
+        "TER", _ter, direction=-1, counts=lambda rows: rows[:, 1] >= 1, remark=_remark_on_ter
+    ),
     # as if no output were too short
     "bleu_without_penalty": Metric(
         "sacreBLEU without brevity penalty",

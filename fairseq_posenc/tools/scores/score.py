@@ -27,7 +27,6 @@ from fairseq_posenc.tools.scores.result import (
     Score,
     Sentences,
     Subset,
-    WithoutToken,
 )
 from fairseq_posenc.tools.scores.round_trip import ceiling_lines, round_trip_score
 from fairseq_posenc.tools.scores.scorer import DEFAULT, Scorer, Statistics
@@ -39,7 +38,6 @@ from fairseq_posenc.tools.scores.segments import (
     read_segment_scores,
 )
 from fairseq_posenc.tools.scores.texts import TestSet
-from fairseq_posenc.tools.scores.tokenizers import word_remarks
 from fairseq_posenc.tools.text_tables import padded
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
@@ -85,6 +83,7 @@ def evaluate(
     texts = read_texts(data=data, **files)
     scorer = Scorer(texts.languages.target or "", metrics)
     statistics, signatures = scorer.statistics(texts), scorer.signatures()
+    without = scorer.without(texts, without_token)
     for name, path in (segment_scores or {}).items():
         statistics[name] = read_segment_scores(name, path, texts)
         signatures[name] = SIGNATURE
@@ -94,10 +93,9 @@ def evaluate(
     if write_hypotheses:
         with replacing(write_hypotheses) as stream:
             stream.writelines(f"{line}\n" for line in texts.hypothesis)
-    texts.remarks += word_remarks(texts.languages.target or "", metrics)
+    texts.remarks += scorer.remarks
     round_trip = texts.round_trip and round_trip_score(texts.round_trip, scorer)
     by_chance = scorer.chance(texts, statistics, round_trip)
-    without = _without(texts, scorer, without_token)
     figures = partial(_figures, scorer, statistics, texts.within)
     lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, lengths, statistics, figures)
@@ -118,15 +116,6 @@ def evaluate(
         command=command,
         notes=notes or {},
     )
-
-
-def _without(texts: TestSet, scorer: Scorer, token: Optional[str]) -> Optional[WithoutToken]:
-    """Return the figures of the whole test set without a token; None without one."""
-    if not token:
-        return None
-    left = texts.without(token)
-    statistics = scorer.statistics(left)
-    return WithoutToken(token, scorer.score(statistics))
 
 
 def _corpus_score(

@@ -15,7 +15,12 @@ from fairseq_posenc.tools.scores.metrics import (
     corpus_score,
     why_undefined,
 )
-from fairseq_posenc.tools.scores.result import RoundTripScore, Subset, TokenisedDetail
+from fairseq_posenc.tools.scores.result import (
+    RoundTripScore,
+    Subset,
+    TokenisedDetail,
+    WithoutToken,
+)
 from fairseq_posenc.tools.scores.texts import TestSet
 
 DEFAULT = ("sacrebleu", "sacrebleu_lowercase", "tokenised_bleu", "chrf")
@@ -34,6 +39,9 @@ class Scorer:
     Args:
         language: the target language, which chooses sacreBLEU's tokeniser.
         metrics: of ``SACREBLEU_METRICS``; ``sacrebleu`` and ``tokenised_bleu`` are always computed.
+
+    Attributes:
+        remarks: what the user should know of metrics in this language.
     """
 
     def __init__(self, language: str, metrics: Sequence[str] = DEFAULT):
@@ -44,6 +52,7 @@ class Scorer:
             )
         wanted = [name for name in SACREBLEU_METRICS if name in (*metrics, *_ALWAYS)]
         self.metrics = {name: SACREBLEU_METRICS[name](language) for name in wanted}
+        self.remarks = [*filter(None, (METRICS[name].remark(language) for name in wanted))]
 
     def statistics(self, texts: TestSet, metrics: Optional[Iterable[str]] = None) -> Statistics:
         """Return the sufficient statistics of metrics (all), a row per sentence."""
@@ -87,6 +96,12 @@ class Scorer:
         lengths = tokenised.sys_len, tokenised.ref_len
         detail = TokenisedDetail(list(tokenised.precisions), tokenised.bp, *lengths)
         return Subset(count, figures, detail)
+
+    def without(self, texts: TestSet, token: Optional[str]) -> Optional[WithoutToken]:
+        """Return the figures of the whole test set without a token; None without one."""
+        if not token:
+            return None
+        return WithoutToken(token, self.score(self.statistics(texts.without(token))))
 
     def plain_scores(self, hypotheses: List[str], references: List[str]) -> Dict[str, float]:
         """Return all metrics of plain text but tokenised BLEU."""

@@ -1,7 +1,7 @@
 """The tokeniser by which BLEU counts the words of a language."""
 
 import os
-from typing import List, Sequence
+from typing import List
 
 from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
@@ -9,7 +9,6 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from fairseq_posenc.data.languages import HAN, has_spaces, language_code, script_of
 
-_JAPANESE = frozenset(("Jpan", "Hira", "Kana", "Hrkt"))
 _FLORES = "flores200"
 _MECAB = {"ja": tokenizer_ja_mecab, "ko": tokenizer_ko_mecab}
 
@@ -44,22 +43,6 @@ def tokenizer_remarks(language: str) -> List[str]:
     elif name == "char":
         why += f"; sacrebleu --tokenize {_FLORES} downloads one, which is taken once it is there"
     return [f"BLEU is of {unit} (tok:{name}): {why}"]
-
-
-def word_remarks(language: str, metrics: Sequence[str]) -> List[str]:
-    """Return what to know of metrics that count words where no spaces part them."""
-    if has_spaces(language):
-        return []
-    remarks = []
-    if "chrf++" in metrics:
-        remarks.append(
-            f"chrF++ counts words between spaces, which {language} does not have: compare chrF"
-        )
-    if "ter" in metrics and script_of(language) not in HAN | _JAPANESE:
-        remarks.append(
-            f"TER counts words between spaces, which {language} does not have, so whole lines"
-        )
-    return remarks
 
 
 def _flores_model() -> str:
