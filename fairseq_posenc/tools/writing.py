@@ -16,7 +16,7 @@ import socket
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Callable, Dict, Iterator
 
-from fairseq_posenc.errors import first_line
+from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import file_error
 
 _TEMPORARY = re.compile(r"\.(part|old)-[0-9a-f]{12}-(\d+)-[0-9a-f]{12}$")
@@ -243,6 +243,18 @@ def _of_the_disk(error: Exception) -> OSError:
     if number is None:
         raise error
     return OSError(int(number[1]), os.strerror(int(number[1])))
+
+
+def check_folder(path: str, marker: str, content: str, force: bool) -> None:
+    """Raise :class:`UsageError` if a folder is there that may not be replaced.
+
+    It may be with ``force``, if it has the file ``marker``, which says that it is the ``content``.
+    """
+    if os.path.lexists(path):
+        if not os.path.isfile(os.path.join(path, marker)):
+            raise UsageError(f"{path} exists and is not {content}; name another folder")
+        if not force:
+            raise UsageError(f"{path} exists; name another folder, or replace it with --force")
 
 
 def _refuse_folder(path: str) -> None:

@@ -41,6 +41,7 @@ ALL: Dict[Type, str] = {
     PosencBertModel: "BERT models of --arch posenc_bert…",
     PosencTransformerLanguageModel: f"language models of --arch {LANGUAGE_MODEL}…",
 }
+_PLAIN = (bool, int, float, str, type(None))
 # the stacks of layers that a model of any of these kinds may have
 BERT_ENCODER = "encoder.sentence_encoder"
 _STACKS = ("encoder", BERT_ENCODER, "decoder")
@@ -101,6 +102,16 @@ class ExportSource:
         """Return the error of a model that cannot be exported."""
         return UsageError(f"{self.path} cannot be exported: {reason}")
 
+    def description(self) -> Dict[str, Any]:
+        """Return what exports say of it in JSON, without options of other types."""
+        options = {**vars(self.options), "dictionary_hash": self.dictionaries}
+        return {
+            "kind": self.model_name,
+            "signature": self.signature,
+            "model": {name: value for name, value in options.items() if _is_plain(value)},
+            "task": {name: value for name, value in self.task.items() if _is_plain(value)},
+        }
+
     def exported_positions(self, side: str, length: int) -> ExportedPositions:
         """Return what the encoding of one side computes, for up to ``length`` tokens."""
         try:
@@ -110,16 +121,10 @@ class ExportSource:
             raise self.refusal(f"--position-encoding {encoding}: {error}") from None
 
 
-def check_output(output: str, marker: str, content: str, force: bool) -> None:
-    """Raise :class:`UsageError` if a folder is there that may not be replaced.
-
-    It may be with ``force``, if it has the file ``marker``, which says that it is the ``content``.
-    """
-    if os.path.lexists(output):
-        if not os.path.isfile(os.path.join(output, marker)):
-            raise UsageError(f"{output} exists and is not {content}; name another folder")
-        if not force:
-            raise UsageError(f"{output} exists; name another folder, or replace it with --force")
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
 
 
 def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> ExportSource:

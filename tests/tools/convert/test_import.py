@@ -9,9 +9,9 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.checkpoints.folders import DESCRIPTION
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
+from fairseq_posenc.tools.convert.huggingface.adapters import rename
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface, to_safetensors
 from fairseq_posenc.tools.convert.huggingface.families import EXPORTED, FAMILIES
-from fairseq_posenc.tools.convert.huggingface.folder import rename
 from fairseq_posenc.tools.convert.huggingface.load import import_model
 from fairseq_posenc.tools.translation import pieces
 from tests.tools.convert.conftest import PRE_NORM, imported

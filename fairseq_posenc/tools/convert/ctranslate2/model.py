@@ -10,12 +10,11 @@ from torch import Tensor
 from fairseq_posenc.errors import UsageError, import_optional
 from fairseq_posenc.tools.convert.checkpoint import (
     ExportSource,
-    check_output,
     read_checkpoint,
     read_dictionaries,
 )
 from fairseq_posenc.tools.convert.ctranslate2.positions import Ct2Tables, to_ct2_tables
-from fairseq_posenc.tools.writing import replacing_folder
+from fairseq_posenc.tools.writing import check_folder, replacing_folder
 
 # where CTranslate2 cuts sources, if not told otherwise
 DEFAULT_POSITIONS = 1024
@@ -72,7 +71,7 @@ def to_ctranslate2(
         raise UsageError(
             f"--quantization {quantization} is not known; choose {', '.join(accepted)}"
         )
-    check_output(output, "model.bin", "a CTranslate2 model", force)
+    check_folder(output, "model.bin", "a CTranslate2 model", force)
     source = read_checkpoint(path)
     dictionaries = read_dictionaries(source, data)
     vocabularies = {side: ct2_types(dictionary) for side, dictionary in dictionaries.items()}

@@ -5,6 +5,7 @@ The adapters themselves are in ``translation``, ``multilingual``, ``bert`` and
 transformers 5.23; the tests compare the numbers.
 """
 
+import re
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -18,9 +19,8 @@ from fairseq_posenc.json_files import Maybe
 from fairseq_posenc.tools.convert.checkpoint import LIMITS, ExportSource
 from fairseq_posenc.tools.convert.huggingface.folder import (
     HfConfig,
-    HfWeights,
     ImportedModel,
-    KeyMap,
+    read_weights,
 )
 
 # fairseq's names, and those of transformers
@@ -33,8 +33,13 @@ ACTIVATIONS = {
     "tanh": "tanh",
 }
 FAIRSEQ_ACTIVATIONS = {hf: fairseq for fairseq, hf in reversed(list(ACTIVATIONS.items()))}
+# what names of weights begin with, in fairseq and in transformers; the first pair that fits counts,
+# and ``#`` is the number of a layer
+KeyMap = Tuple[Tuple[str, str], ...]
 # where LayerNorms are: of translation models with --layernorm-embedding
 EMBEDDINGS_TOO = "on embeddings and before"
+# weights that are ours alone: positions are computed anew, heads of fine-tuning are left out
+_OWN_PARTS = {"embed_positions", "version", "classification_heads", "span_heads"}
 # the special types of every dictionary
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
@@ -98,6 +103,37 @@ class FusedAttention(NamedTuple):
     half_split: bool
 
 
+def rename(name: str, key_map: KeyMap) -> Optional[str]:
+    """Return what rules make of a weight's name, ``""`` for a part; ``None`` if none fits."""
+    for prefix, hf_prefix in key_map:
+        match = re.match(re.escape(prefix).replace(r"\#", r"(\d+)") + r"(?=\.|$)", name)
+        if match:
+            return (
+                hf_prefix and hf_prefix.replace("#", "".join(match.groups())) + name[match.end() :]
+            )
+    return None
+
+
+class HfWeights:
+    """The weights of a folder: ``hf`` by their names there, ``fairseq`` by those of fairseq.
+
+    ``unexpected`` are the names that the key map lacks.
+    """
+
+    def __init__(self, folder: str, key_map: KeyMap):
+        inverse = tuple((hf_prefix, prefix) for prefix, hf_prefix in key_map)
+        self.folder, self.hf = folder, read_weights(folder)
+        renamed = {name: rename(name, inverse) for name in self.hf}
+        self.fairseq = {new: self.hf[name] for name, new in renamed.items() if new}
+        self.unexpected = [name for name, new in renamed.items() if new is None]
+
+    def get(self, name: str) -> Tensor:
+        """Return a weight by its name there."""
+        if name not in self.hf:
+            raise UsageError(f"{self.folder}: its weights have no {name}")
+        return self.hf[name]
+
+
 def restore_tables(adapter: "Adapter", weights: HfWeights, options: Mapping[str, Any]) -> None:
     """Give a model that learns positions its tables, as long as its options say."""
     if options.get("position_encoding") == "learned":
@@ -122,7 +158,7 @@ class Adapter:
         position_tables: by stack of layers, the name of the table of its positions.
         unused_rows: rows of such a table before that of the first position; fairseq has 2.
         exported: for which models it is written: the model's name in fairseq, where LayerNorms are,
-            and the kind of positions (``positions.position_type``).
+            and the kind of positions (``families.position_type``).
         to_config: what ``config.json`` says of a model.
         extra_weights: weights that the model has not, or not so: positions, and what is fused.
         may_be_untied: whether the ``shared_weights`` may also be different ones in an export.
@@ -195,3 +231,51 @@ class Adapter:
                 unused = table.new_zeros(2 - self.unused_rows, table.size(1))
                 tables[f"{stack}.embed_positions.weight"] = torch.cat([unused, table])
         return tables
+
+
+def rename_weights(
+    source: ExportSource, adapter: Adapter
+) -> Tuple[Dict[str, str], Dict[str, Tensor], bool]:
+    """Return the class's names of the weights that it takes unchanged, all its weights, and whether
+    its embeddings are tied.
+
+    Raises:
+        UsageError: the class has no place for a weight, or wants one for several that differ.
+    """
+    weights: Dict[str, Tensor] = source.state["model"]
+    names = {}
+    for name in weights:
+        if _OWN_PARTS.isdisjoint(name.split(".")):
+            hf_name = rename(name, adapter.key_map)
+            if hf_name is None:
+                raise source.refusal(f"{adapter.model_class} has no place for {name}")
+            if hf_name:
+                names[name] = hf_name
+    shared = [name for name, hf_name in names.items() if hf_name in adapter.shared_weights]
+    first = weights[shared[0]]
+    tied = all(torch.equal(weights[name], first) for name in shared)
+    if tied:
+        names.update(dict.fromkeys(shared, adapter.shared_weights[0]))
+    elif not adapter.may_be_untied:
+        raise source.refusal(
+            f"{adapter.model_class} has one set of embeddings, as after --share-all-embeddings"
+        )
+    dtype = weights[next(iter(names))].dtype
+    hf_weights = {name: x.to(dtype) for name, x in adapter.extra_weights(source).items()}
+    tied = tied and hf_weights.keys().isdisjoint(adapter.shared_weights)
+    names = {name: hf_name for name, hf_name in names.items() if hf_name not in hf_weights}
+    hf_weights.update({hf_name: weights[name] for name, hf_name in names.items()})
+    return names, hf_weights, tied
+
+
+def input_table(source: ExportSource, stack: str, unused: bool = True) -> Tensor:
+    """Return the vectors ``(n, channels)`` that are added at the input, zeros without any.
+
+    With ``unused`` rows before them, as many as fairseq has: padding index + 1.
+    """
+    module, length = source.stacks[stack], source.max_positions
+    vectors = source.exported_positions(stack, length).input
+    if vectors is None:
+        vectors = torch.zeros(length, module.embed_tokens.embedding_dim)
+    first = module.padding_idx + 1 if unused else 0
+    return torch.cat([vectors.new_zeros(first, vectors.size(1)), vectors])

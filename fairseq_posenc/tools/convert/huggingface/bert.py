@@ -17,6 +17,9 @@ from fairseq_posenc.tools.convert.huggingface.adapters import (
     SPECIAL_IDS,
     Adapter,
     ConfigField,
+    HfWeights,
+    KeyMap,
+    input_table,
     write_fields,
 )
 from fairseq_posenc.tools.convert.huggingface.bert_tokenizers import (
@@ -27,16 +30,13 @@ from fairseq_posenc.tools.convert.huggingface.bert_tokenizers import (
 )
 from fairseq_posenc.tools.convert.huggingface.folder import (
     HfConfig,
-    HfWeights,
     ImportedModel,
-    KeyMap,
     dictionary_of,
     fairseq_order,
     refuse_unexpected,
     reorder,
     with_signatures,
 )
-from fairseq_posenc.tools.convert.huggingface.positions import input_table
 
 _FIELDS = (
     ConfigField("hidden_size", "encoder_embed_dim"),

@@ -8,7 +8,7 @@ import re
 from argparse import Namespace
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
 import torch
 from fairseq.data import Dictionary
@@ -25,9 +25,6 @@ from fairseq_posenc.json_files import Each, Maybe, check_schema, load_json
 # Embeddings may have rows without a type, so that their number is a multiple of 8 or 64, which
 # matrix products like. A vocabulary that is smaller by more is of another model.
 _ROWS_MULTIPLE = 64
-# what names of weights begin with, in fairseq and in transformers; the first pair that fits counts,
-# and ``#`` is the number of a layer
-KeyMap = Tuple[Tuple[str, str], ...]
 
 
 class HfConfig(NamedTuple):
@@ -93,37 +90,6 @@ def position_signature(model: Dict[str, Any]) -> str:
     """Return the signature of the positions that a model's options name."""
     segments = {"segments": model["position_segments"]} if "position_segments" in model else {}
     return options.signature(Namespace(**model), **segments)
-
-
-def rename(name: str, key_map: KeyMap) -> Optional[str]:
-    """Return what rules make of a weight's name, ``""`` for a part; ``None`` if none fits."""
-    for prefix, hf_prefix in key_map:
-        match = re.match(re.escape(prefix).replace(r"\#", r"(\d+)") + r"(?=\.|$)", name)
-        if match:
-            return (
-                hf_prefix and hf_prefix.replace("#", "".join(match.groups())) + name[match.end() :]
-            )
-    return None
-
-
-class HfWeights:
-    """The weights of a folder: ``hf`` by their names there, ``fairseq`` by those of fairseq.
-
-    ``unexpected`` are the names that the key map lacks.
-    """
-
-    def __init__(self, folder: str, key_map: KeyMap):
-        inverse = tuple((hf_prefix, prefix) for prefix, hf_prefix in key_map)
-        self.folder, self.hf = folder, read_weights(folder)
-        renamed = {name: rename(name, inverse) for name in self.hf}
-        self.fairseq = {new: self.hf[name] for name, new in renamed.items() if new}
-        self.unexpected = [name for name, new in renamed.items() if new is None]
-
-    def get(self, name: str) -> Tensor:
-        """Return a weight by its name there."""
-        if name not in self.hf:
-            raise UsageError(f"{self.folder}: its weights have no {name}")
-        return self.hf[name]
 
 
 def read_weights(folder: str) -> Dict[str, Tensor]:

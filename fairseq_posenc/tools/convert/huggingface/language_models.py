@@ -16,9 +16,9 @@ from fairseq_posenc.tools.convert.huggingface.adapters import (
     SPECIAL_IDS,
     Adapter,
     FusedAttention,
+    KeyMap,
+    input_table,
 )
-from fairseq_posenc.tools.convert.huggingface.folder import KeyMap
-from fairseq_posenc.tools.convert.huggingface.positions import input_table
 
 _OUTPUT = ("decoder.output_projection", "lm_head")
 _EMBEDDINGS = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")

@@ -20,17 +20,15 @@ from fairseq_posenc.tools.convert.checkpoint import (
     read_dictionaries,
     read_state,
 )
-from fairseq_posenc.tools.convert.huggingface.adapters import Adapter
+from fairseq_posenc.tools.convert.huggingface.adapters import Adapter, HfWeights, rename
 from fairseq_posenc.tools.convert.huggingface.config_fields import OUR_OPTIONS
 from fairseq_posenc.tools.convert.huggingface.families import FAMILIES
 from fairseq_posenc.tools.convert.huggingface.folder import (
     HfConfig,
-    HfWeights,
     ImportedModel,
     keep_last_norms,
     position_signature,
     refuse_unexpected,
-    rename,
 )
 from fairseq_posenc.tools.convert.huggingface.language_models import separate
 from fairseq_posenc.tools.convert.huggingface.model_card import text_files

@@ -21,11 +21,10 @@ from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
 from fairseq_posenc.tools.convert.checkpoint import LIMITS, SIDES, ExportSource
 from fairseq_posenc.tools.convert.huggingface import language_codes
-from fairseq_posenc.tools.convert.huggingface.adapters import EMBEDDINGS_TOO, Adapter
+from fairseq_posenc.tools.convert.huggingface.adapters import EMBEDDINGS_TOO, Adapter, HfWeights
 from fairseq_posenc.tools.convert.huggingface.config_fields import check_files
 from fairseq_posenc.tools.convert.huggingface.folder import (
     HfConfig,
-    HfWeights,
     ImportedModel,
     check_same_vocabulary,
     check_vocab_size,

@@ -67,14 +67,18 @@ def write_tokenizers(
         UsageError: the subwords of the data are damaged, or ``tokenizers`` cuts otherwise.
     """
     first, *further = dictionaries
-    notes = _write(source, dictionaries[first], sentences[first], data, folder)
+    folders = {first: folder}
     for stack in further:
         if dictionaries[stack].symbols != dictionaries[first].symbols:
-            os.makedirs(os.path.join(folder, "target"))
-            target = os.path.join(folder, "target")
-            _write(source, dictionaries[stack], sentences[stack], data, target)
-            notes.append("translations are decoded with the tokenizer in the folder target")
-    return notes
+            folders[stack] = os.path.join(folder, "target")
+            os.makedirs(folders[stack])
+    notes = {
+        stack: _write(source, dictionaries[stack], sentences[stack], data, own_folder)
+        for stack, own_folder in folders.items()
+    }
+    if len(folders) > 1:
+        notes[first].append("translations are decoded with the tokenizer in the folder target")
+    return notes[first]
 
 
 def _write(

@@ -23,13 +23,14 @@ from fairseq_posenc.tools.convert.huggingface.adapters import (
     SPECIAL_IDS,
     Adapter,
     ConfigField,
+    HfWeights,
+    KeyMap,
+    input_table,
     write_fields,
 )
 from fairseq_posenc.tools.convert.huggingface.folder import (
     HfConfig,
-    HfWeights,
     ImportedModel,
-    KeyMap,
     dictionary_of,
     fairseq_order,
     refuse_unexpected,
@@ -37,7 +38,6 @@ from fairseq_posenc.tools.convert.huggingface.folder import (
     tokenizer_field,
     with_signatures,
 )
-from fairseq_posenc.tools.convert.huggingface.positions import input_table
 
 EMBEDDINGS = tuple(f"{side}.embed_tokens.weight" for side in SIDES)
 HF_EMBEDDINGS = tuple(f"model.{name}" for name in reversed(EMBEDDINGS))
