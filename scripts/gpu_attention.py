@@ -55,7 +55,7 @@ def cast(inputs: Inputs, dtype: torch.dtype) -> Tuple[Inputs, List[Tensor]]:
 def attention(results: Any, tiny: bool) -> None:
     """Part 2: does torch's own attention give what the plain way gives, and how fast is it?"""
     device, dtype = ("cpu", torch.float32) if tiny else ("cuda", torch.bfloat16)
-    ways = {"plain": lambda inputs: plain.attend(inputs)[0], "torch": core.SharedMaskSdpa.attend}
+    ways = {"plain": lambda inputs: plain.attend(inputs)[0], "torch": core.SHARED_MASK_SDPA.attend}
     have = {(row["length"], row["terms"]) for row in results.rows("attention")}
     for length in (16,) if tiny else (128, 512, 2048):
         for title, exact, slope in cases(length, 2 if tiny else 4096 // length, device):

@@ -1,25 +1,25 @@
 """Dispatch of attention with position terms: the first backend that takes a case computes it.
 
-=====  ==========================  ===========================================================
-order  backend                     takes
-=====  ==========================  ===========================================================
-1      :class:`SharedMaskSdpa`     on a GPU, or under ``torch.compile``: terms that fit into
-                                   one mask, as they do not depend on the queries
-2      :class:`CpuSdpa`            on a CPU in float32: such terms, where torch's own attention is
-                                   faster than ours
-3      :class:`CpuChunks`          on a CPU in float32: others with gradients or dropout,
-                                   and inference with 16 queries and more
-4      :class:`HalfPrecision`      on a GPU in half precision, with 2 bytes per score kept for the
-                                   backward pass: self-attention over whole sequences, other terms
-5      :class:`Plain`              everything, anywhere; alone it returns the weights
-=====  ==========================  ===========================================================
+=====  ========================  =============================================================
+order  backend                   takes
+=====  ========================  =============================================================
+1      ``SHARED_MASK_SDPA``      on a GPU, or under ``torch.compile``: terms that fit into
+                                 one mask, as they do not depend on the queries
+2      ``CPU_SDPA``              on a CPU in float32: such terms, where torch's own attention is
+                                 faster than ours
+3      ``CPU_CHUNKS``            on a CPU in float32: others with gradients or dropout, and
+                                 inference with 16 queries and more, see :mod:`.cpu`
+4      ``HALF_PRECISION``        on a GPU in half precision, with 2 bytes per score kept for the
+                                 backward pass: self-attention over whole sequences, other terms
+5      ``PLAIN``                 everything, anywhere; alone it returns the weights
+=====  ========================  =============================================================
 
-A new backend is a subclass of :class:`AttentionBackend`, and a place in :data:`BACKENDS`. All are
-tested against :mod:`.plain`.
+A new backend is an :class:`AttentionBackend`, and a place in :data:`BACKENDS`. All are tested
+against :mod:`.plain`.
 """
 
 from dataclasses import replace
-from typing import Optional, Tuple
+from typing import Callable, NamedTuple, Optional, Tuple
 
 from torch import Tensor
 from torch.compiler import is_compiling
@@ -40,107 +40,67 @@ _FEW_QUERIES = 16
 _SHORT = 64
 
 
-class AttentionBackend:
-    """Base of the backends: which inputs one takes, and how it computes their attention."""
+class AttentionBackend(NamedTuple):
+    """A way to compute attention.
 
-    @staticmethod
-    def supports(inputs: Inputs) -> bool:
-        """Return whether the backend can take these inputs, and is preferred to those below it."""
-        raise NotImplementedError
-
-    @staticmethod
-    def attend(inputs: Inputs) -> Tensor:
-        """Return the outputs ``(B, H, Q, d)``, for inputs that are supported."""
-        raise NotImplementedError
-
-
-class SharedMaskSdpa(AttentionBackend):
-    """torch's attention on a GPU, with one mask for all sequences of a batch where there is a bias.
-
-    Under ``torch.compile`` it serves on a CPU, too: what is written by hand would break the graph
-    in every layer.
+    Attributes:
+        supports: whether it can take these inputs, and is preferred to the backends below it.
+        attend: returns the outputs ``(B, H, Q, d)``, for inputs that are supported.
     """
 
-    @staticmethod
-    def supports(inputs: Inputs) -> bool:
-        """Return whether the backend is the one for these inputs."""
-        return (inputs.queries.is_cuda or is_compiling()) and fused.supports(inputs)
-
-    @staticmethod
-    def attend(inputs: Inputs) -> Tensor:
-        """Return the outputs ``(B, H, Q, d)``."""
-        return fused.attend(fused.with_one_mask(inputs))
+    supports: Callable[[Inputs], bool]
+    attend: Callable[[Inputs], Tensor]
 
 
-class CpuChunks(AttentionBackend):
-    """Our own attention on a CPU, in chunks that fit the cache; see :mod:`.cpu`."""
-
-    @staticmethod
-    def supports(inputs: Inputs) -> bool:
-        """Return whether it can take these inputs, and is faster than the plain backend."""
-        if inputs.queries.is_cuda or is_compiling() or not cpu.supports(inputs):
-            return False
-        # With dropout the choice must not depend on gradients: activation checkpointing computes
-        # this twice, first without gradients, and both times the same weights must be dropped.
-        trains = cpu.needs_gradient(inputs) or inputs.dropout_p > 0
-        return trains or inputs.queries.size(2) >= _FEW_QUERIES
-
-    attend = staticmethod(cpu.attend)
+def _takes_one_mask(inputs: Inputs) -> bool:
+    # what is written by hand for a CPU would break the graph of torch.compile in every layer
+    return (inputs.queries.is_cuda or is_compiling()) and fused.supports(inputs)
 
 
-class CpuSdpa(AttentionBackend):
-    """torch's attention on a CPU, where it is faster than ours: dropout and trained biases make it
-    slow, and so does a mask per sequence, which segments need.
+def _is_for_chunks(inputs: Inputs) -> bool:
+    """Return whether our own attention on a CPU is faster than the plain backend."""
+    if inputs.queries.is_cuda or is_compiling() or not cpu.supports(inputs):
+        return False
+    # With dropout the choice must not depend on gradients: activation checkpointing computes
+    # this twice, first without gradients, and both times the same weights must be dropped.
+    trains = cpu.needs_gradient(inputs) or inputs.dropout_p > 0
+    return trains or inputs.queries.size(2) >= _FEW_QUERIES
+
+
+def _is_for_torch(inputs: Inputs) -> bool:
+    """Return whether torch's attention on a CPU is faster than ours.
+
+    Dropout and trained biases make it slow, and so does a mask per sequence, which segments need.
     """
-
-    @staticmethod
-    def supports(inputs: Inputs) -> bool:
-        """Return whether the backend is the one for these inputs."""
-        terms, length = inputs.terms, inputs.keys.size(2)
-        if not fused.supports(inputs) or terms.segments is not None or inputs.dropout_p:
-            return False
-        if terms.bias_by_distance is not None or terms.index_queries is not None:
-            return False  # torch's would need the (Q, K) matrix that they make
-        if not CpuChunks.supports(inputs):  # few queries, or what only the plain backend takes
-            return False
-        has_gradient = cpu.needs_gradient(inputs)
-        if has_gradient and terms.bias is not None and terms.bias.requires_grad:
-            return False
-        if inputs.causal and length >= LONG_CAUSAL:
-            return False  # ours leaves out the masked half
-        if has_gradient or (terms.bias is not None and inputs.padding_mask is not None):
-            return length < _SHORT or (length >= LONG and terms.bias is None)
-        return True
-
-    attend = staticmethod(fused.attend)
+    terms, length = inputs.terms, inputs.keys.size(2)
+    if not fused.supports(inputs) or terms.segments is not None or inputs.dropout_p:
+        return False
+    if terms.bias_by_distance is not None or terms.index_queries is not None:
+        return False  # torch's would need the (Q, K) matrix that they make
+    if not _is_for_chunks(inputs):  # few queries, or what only the plain backend takes
+        return False
+    has_gradient = cpu.needs_gradient(inputs)
+    if has_gradient and terms.bias is not None and terms.bias.requires_grad:
+        return False
+    if inputs.causal and length >= LONG_CAUSAL:
+        return False  # ours leaves out the masked half
+    if has_gradient or (terms.bias is not None and inputs.padding_mask is not None):
+        return length < _SHORT or (length >= LONG and terms.bias is None)
+    return True
 
 
-class HalfPrecision(AttentionBackend):
-    """The plain computation on a GPU in half precision; it keeps 2 bytes per score instead of 7."""
-
-    @staticmethod
-    def supports(inputs: Inputs) -> bool:
-        """Return whether the backend is the one for these inputs."""
-        return inputs.queries.is_cuda and not is_compiling() and half_precision.supports(inputs)
-
-    attend = staticmethod(half_precision.attend)
+def _is_half_on_gpu(inputs: Inputs) -> bool:
+    return inputs.queries.is_cuda and not is_compiling() and half_precision.supports(inputs)
 
 
-class Plain(AttentionBackend):
-    """As the papers write it, in plain operations."""
-
-    @staticmethod
-    def supports(inputs: Inputs) -> bool:
-        """Return ``True``: it takes everything."""
-        return True
-
-    @staticmethod
-    def attend(inputs: Inputs) -> Tensor:
-        """Return the outputs ``(B, H, Q, d)``."""
-        return plain.attend(inputs)[0]
-
-
-BACKENDS = (SharedMaskSdpa, CpuSdpa, CpuChunks, HalfPrecision, Plain)
+SHARED_MASK_SDPA = AttentionBackend(
+    _takes_one_mask, lambda inputs: fused.attend(fused.with_one_mask(inputs))
+)
+CPU_SDPA = AttentionBackend(_is_for_torch, fused.attend)
+CPU_CHUNKS = AttentionBackend(_is_for_chunks, cpu.attend)
+HALF_PRECISION = AttentionBackend(_is_half_on_gpu, half_precision.attend)
+PLAIN = AttentionBackend(lambda inputs: True, lambda inputs: plain.attend(inputs)[0])
+BACKENDS = (SHARED_MASK_SDPA, CPU_SDPA, CPU_CHUNKS, HALF_PRECISION, PLAIN)
 
 
 def attend(

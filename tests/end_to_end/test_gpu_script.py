@@ -65,8 +65,8 @@ def without_gradient(inputs):
 def test_attention_that_is_wrong_is_found(wrong, script, monkeypatch, tmp_path):
     check = script("gpu_check")
     rows = {}
-    for way in (core.SharedMaskSdpa.attend, wrong):
-        monkeypatch.setattr(core.SharedMaskSdpa, "attend", way)
+    for way in (core.SHARED_MASK_SDPA.attend, wrong):
+        monkeypatch.setattr(core, "SHARED_MASK_SDPA", core.SHARED_MASK_SDPA._replace(attend=way))
         results = check.Results(tmp_path / f"{len(rows)}.json", "attention")
         results.content["parts"] = {"attention": {"rows": []}}
         script("gpu_attention").attention(results, tiny=True)

@@ -210,15 +210,15 @@ def test_other_precisions_are_those_of_the_plain_core(kind, make_case, plain_att
 @pytest.mark.parametrize(
     ("kind", "case", "backend"),
     [
-        ("none", {"length": 32}, core.CpuSdpa),
-        ("none", {"length": 100}, core.CpuChunks),
-        ("none", {"length": 1024, "learns": False}, core.CpuSdpa),
-        ("none", {"length": 1024, "causal": True}, core.CpuChunks),
-        ("none", {"length": 32, "dropout_p": 0.1}, core.CpuChunks),
-        ("none", {"length": 9, "learns": False}, core.Plain),
-        ("bias", {"length": 32}, core.CpuChunks),
-        ("relative", {"length": 32}, core.CpuChunks),
-        ("relative", {"length": 32, "dtype": torch.bfloat16}, core.Plain),
+        ("none", {"length": 32}, core.CPU_SDPA),
+        ("none", {"length": 100}, core.CPU_CHUNKS),
+        ("none", {"length": 1024, "learns": False}, core.CPU_SDPA),
+        ("none", {"length": 1024, "causal": True}, core.CPU_CHUNKS),
+        ("none", {"length": 32, "dropout_p": 0.1}, core.CPU_CHUNKS),
+        ("none", {"length": 9, "learns": False}, core.PLAIN),
+        ("bias", {"length": 32}, core.CPU_CHUNKS),
+        ("relative", {"length": 32}, core.CPU_CHUNKS),
+        ("relative", {"length": 32, "dtype": torch.bfloat16}, core.PLAIN),
     ],
 )
 def test_each_case_has_its_backend(kind, case, backend, make_case):
