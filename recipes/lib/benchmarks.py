@@ -5,11 +5,11 @@ them.
 import os
 import shutil
 import tempfile
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Sequence, Type
+from typing import TYPE_CHECKING, Dict, List, Sequence, Type
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
-from fairseq_posenc.tools.bert.xtreme import SENTENCE_PAIRS, find_questions
+from fairseq_posenc.tools.bert.xtreme import SENTENCE_PAIRS, TestFile, find_questions
 from recipes.lib.config import FLAG
 from recipes.lib.runner import map_parallel
 from recipes.lib.settings import checksum, make_folder, read_lines, record_fingerprint
@@ -181,15 +181,6 @@ class Glue(TaskSet):
             self.fetch(f"{raw}/MNLI", f"{_FACEBOOK}/glue/data/AX.tsv")
 
 
-class QuestionFile(NamedTuple):
-    """A file of questions: the name of its split, its language, its metric, and where it is."""
-
-    name: str
-    language: str
-    metric: str
-    file: str
-
-
 class Xtreme(TaskSet):
     """Models trained on English, applied to other languages: XNLI, XQuAD, MLQA, TyDiQA-GoldP."""
 
@@ -237,7 +228,7 @@ class Xtreme(TaskSet):
         else:
             subsets = ["valid"]
         if self.recipe.is_plan:
-            subsets += ["valid-en"] if task == "XNLI" else [file.name for file in self.questions()]
+            subsets += ["valid-en"] if task == "XNLI" else [file.split for file in self.questions()]
             return sorted(subsets)
         folder = self.tested_on(task) + ("/input0" if task == "XNLI" else "")
         kinds = ("test-", "valid-en") if task == "XNLI" else ("mlqa-", "tydiqa-", "valid", "xquad-")
@@ -256,16 +247,13 @@ class Xtreme(TaskSet):
             texts[split] = ",".join(files)
         return ["--text", texts["train"], "--valid", texts["valid"], *super().smoke_pretraining()]
 
-    def questions(self) -> List[QuestionFile]:
+    def questions(self) -> List[TestFile]:
         """The test files of questions; for a plan the official ones, or those of --smoke."""
         official = self.recipe.is_plan and not self.is_given
         files, missing = find_questions(self.searched, official=official)
         for line in missing:
             self.recipe.say(line)
-        return [
-            QuestionFile(*(str(part).replace(self.searched, self.raw, 1) for part in file))
-            for file in files
-        ]
+        return [file._replace(path=file.path.replace(self.searched, self.raw, 1)) for file in files]
 
     def make_data(self) -> None:
         """Of both tasks."""
@@ -305,24 +293,24 @@ class Xtreme(TaskSet):
         """Make data of SQuAD and of the test files in other languages."""
         folder = self.find("squad/train-v1.1.json")
         tests = self.questions()
-        self.prepare_split(QuestionFile("train", "en", "squad", f"{folder}/train-v1.1.json"))
-        valid = QuestionFile("valid", "en", "squad", f"{folder}/dev-v1.1.json")
+        self.prepare_split(TestFile("train", "en", "squad", f"{folder}/train-v1.1.json"))
+        valid = TestFile("valid", "en", "squad", f"{folder}/dev-v1.1.json")
         map_parallel(self.recipe, [valid, *tests], self.prepare_split)
 
-    def prepare_split(self, split: QuestionFile) -> None:
+    def prepare_split(self, file: TestFile) -> None:
         """Make data of one file."""
         output = self.recipe.path("data", "SQuAD")
-        settings, made = (f"{output}/{split.name}.{ending}" for ending in ("settings", "json"))
+        settings, made = (f"{output}/{file.split}.{ending}" for ending in ("settings", "json"))
         if not self.recipe.is_plan:
             make_folder(output)
             # what was mistaken before there was a result can be mended
             if not os.path.exists(made) and os.path.exists(settings):
                 os.unlink(settings)
-        self.same_data(settings, split.file)
+        self.same_data(settings, file.path)
         if not self.is_made(made):
             self.recipe.execute(
-                ["posenc", "prepare", "squad", "--split", split.name, "--input", split.file,
-                 "--language", split.language, "--metric", split.metric,
+                ["posenc", "prepare", "squad", "--split", file.split, "--input", file.path,
+                 "--language", file.language, "--metric", file.metric,
                  "--subwords", self.recipe.text, "--output", output]
             )  # fmt: skip
 

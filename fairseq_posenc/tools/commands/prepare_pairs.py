@@ -15,10 +15,11 @@ or -), the name to save it under in the folder --raw, and bytes (or -).
 """
 
 import argparse
+import importlib
 import json
 import os
 from functools import partial
-from typing import Any, Tuple
+from typing import Any, Callable, Tuple
 
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
@@ -30,7 +31,7 @@ from fairseq_posenc.tools.translation.corpora import CORPORA, Corpus, named
 _TEXT_FOLDER = folder_with("counts.json", "*.raw.*", "*.tok.*", "*.bpe.*")
 _BINARISED = folder_with("dict.*txt", writes=("codes", "tokeniser.json"))
 
-# Modules are imported by the functions that use them: sacremoses and sacreBLEU take long.
+# Modules are imported where they are used: sacremoses and sacreBLEU take long.
 
 
 def languages(text: str) -> Tuple[str, str]:
@@ -54,39 +55,15 @@ def print_files(corpus: Corpus, tests_only: bool) -> None:
         print(file.url, file.checksum or "-", file.name, file.size or "-", sep="\t")
 
 
-def prepare_text(**options: Any) -> Any:
-    """Tokenise and clean the text of archives."""
-    from fairseq_posenc.tools.translation import text
+def _imported(name: str) -> Callable[..., Any]:
+    """Return a function of ``tools/translation`` whose module is imported when it is called."""
 
-    return text.prepare_text(**options)
+    def run(**options: Any) -> Any:
+        module, _, function = name.partition(".")
+        path = f"fairseq_posenc.tools.translation.{module}"
+        return getattr(importlib.import_module(path), function)(**options)
 
-
-def take_ready(**options: Any) -> Any:
-    """Take text that is tokenised or cut into subwords already."""
-    from fairseq_posenc.tools.translation import ready
-
-    return ready.take_ready(**options)
-
-
-def learn_bpe(**options: Any) -> Any:
-    """Learn byte pair encoding."""
-    from fairseq_posenc.tools.translation import bpe
-
-    return bpe.learn(**options)
-
-
-def apply_bpe(**options: Any) -> Any:
-    """Cut words into subwords."""
-    from fairseq_posenc.tools.translation import bpe
-
-    return bpe.apply(**options)
-
-
-def keep_bpe(**options: Any) -> Any:
-    """Leave the codes beside binarised data."""
-    from fairseq_posenc.tools.translation import segmentation
-
-    return segmentation.keep(**options)
+    return run
 
 
 def clean(corpus: Corpus, **options) -> None:
@@ -131,7 +108,7 @@ def _add_commands(commands) -> None:
     text = "print the number of BPE operations"
     _command(commands, "operations", lambda corpus: print(corpus.operations), text, corpus=True)
     text = "tokenise and clean the text of archives"
-    add, add_output = _command(commands, "text", prepare_text, text, corpus=True)
+    add, add_output = _command(commands, "text", _imported("text.prepare_text"), text, corpus=True)
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
     add_output(_TEXT_FOLDER, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
@@ -140,7 +117,7 @@ def _add_commands(commands) -> None:
         help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     _add_workers(add)
     text = "take text that is tokenised or cut into subwords already, in place of the archives"
-    add, add_output = _command(commands, "ready", take_ready, text, corpus=True)
+    add, add_output = _command(commands, "ready", _imported("ready.take_ready"), text, corpus=True)
     add("--input", required=True, dest="ready", metavar="FOLDER",
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …; or train.raw.en …, raw text")
@@ -148,13 +125,13 @@ def _add_commands(commands) -> None:
     add_output(_TEXT_FOLDER, metavar="FOLDER")
     _add_workers(add)
     text = "learn one byte pair encoding from all files together"
-    add, add_output = _command(commands, "bpe-learn", learn_bpe, text)
+    add, add_output = _command(commands, "bpe-learn", _imported("bpe.learn"), text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
     add("--operations", required=True, type=positive, metavar="N")
     add_output(CODES, dest="codes", metavar="CODES")
     _add_workers(add)
     text = f"cut words into subwords; {shape_data.SEPARATOR} stays whole"
-    add, add_output = _command(commands, "bpe-apply", apply_bpe, text)
+    add, add_output = _command(commands, "bpe-apply", _imported("bpe.apply"), text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
     add_output(TEXT, dest="destination", metavar="FILE")
@@ -163,7 +140,8 @@ def _add_commands(commands) -> None:
         "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
         "looks for them; without a corpus: by posenc prepare tokenise"
     )
-    add, add_output = _command(commands, "bpe-keep", keep_bpe, text, corpus=True, nargs="?")
+    keep = _imported("segmentation.keep")
+    add, add_output = _command(commands, "bpe-keep", keep, text, corpus=True, nargs="?")
     add("--codes", required=True)
     about = "of fairseq-preprocess"
     add_output(_BINARISED, dest="folder", metavar="FOLDER", help=about)
