@@ -118,26 +118,6 @@ def test_step_by_step_equals_the_whole(batch, place, taps, lengths):
         torch.testing.assert_close(found[real[:, t]], expected[t][real[:, t]], **EXACT)
 
 
-@pytest.mark.parametrize("early", [1, 4])
-def test_hypotheses_may_be_permuted_dropped_and_doubled(place, early):
-    """Beam search reorders the caches; each hypothesis must keep its own past."""
-    orders = {early: [2, 0, 1, 3], early + 1: [3, 1], early + 3: [1, 0, 0]}
-    encoding, cache = conditional(True, 5), {}
-    generator = torch.Generator().manual_seed(2)
-    past = torch.zeros(0, 4, CHANNELS, dtype=torch.float64)
-    for t in range(10):
-        if t in orders:
-            order = torch.tensor(orders[t])
-            cache = encoding.reorder_incremental_state(cache, order) or cache
-            past = past.index_select(1, order)
-        newest = torch.randn(past.shape[1], CHANNELS, dtype=torch.float64, generator=generator)
-        past = torch.cat([past, newest.unsqueeze(0)])
-        tokens = torch.full((past.shape[1], t + 1), 7)
-        expected = reference(encoding, past, tokens.ne(1))[-1]
-        found = step(encoding, place, tokens, newest, cache)
-        torch.testing.assert_close(found, expected, **EXACT)
-
-
 def test_two_models_of_an_ensemble_can_share_a_cache(place):
     one, other, hidden = conditional(True, 3), conditional(True, 5), some_hidden(6, 2)
     tokens, cache = torch.full((2, 6), 7), {}

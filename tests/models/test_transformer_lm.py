@@ -50,15 +50,6 @@ def test_step_by_step_gives_what_whole_sequences_give(build_lm, tokens, encoding
         assert (step[:, -1] - whole[:, end - 1]).abs().max() < 1e-5
 
 
-@each_encoding
-def test_no_token_sees_a_later_one(build_lm, tokens, encoding):
-    model, changed = build_lm(encoding), tokens.clone()
-    changed[:, 7:] = 4 + (changed[:, 7:] - 3) % 36
-    before, after = model(tokens)[0], model(changed)[0]
-    assert torch.equal(before[:, :7], after[:, :7])
-    assert not torch.equal(before[:, 7:], after[:, 7:])
-
-
 @pytest.mark.parametrize("encoding, learned", [("sinusoidal", False), ("learned", True)])
 @pytest.mark.parametrize("tied", [False, True])
 def test_weights_travel_to_the_stock_model_and_back(build_lm, tokens, encoding, learned, tied):

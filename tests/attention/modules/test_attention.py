@@ -168,18 +168,6 @@ def test_memory_is_reused(attention):
     assert keys.all.shape == (70, 2, CHANNELS)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@each_kind
-def test_half_precision_is_near(attention, terms, dtype):
-    x = rand(LONGEST, 2, CHANNELS)
-    exact = attention(x, terms(LONGEST, LONGEST), mask(LONGEST, 5), causal=True)[0]
-    rough = attention.to(dtype)(
-        x.to(dtype), terms(LONGEST, LONGEST), mask(LONGEST, 5), causal=True
-    )[0]
-    assert rough.dtype == dtype
-    assert (rough.float() - exact).abs().max() < 16 * torch.finfo(dtype).eps
-
-
 def test_dropout_is_for_training_unless_it_is_retained(attention):
     attention.dropout_module.p = 0.5
     x = rand(LONGEST, 2, CHANNELS)
