@@ -25,9 +25,11 @@ def join(
         bos, eos: indices of ``<s>`` and ``</s>``.
         limit: the most tokens, special symbols included; at least as many as there are of these.
     """
+    # beside <s> and each sentence's </s>
     room = limit - 1 - len(sentences)
     lengths = [min(len(sentences[0]), room)]
     if len(sentences) == 2:
+        # a sentence that fits its half, or what the other leaves, stays whole
         first, second = map(len, sentences)
         second = min(second, max(room // 2, room - first))
         lengths = [min(first, room - second), second]
@@ -37,6 +39,7 @@ def join(
         parts += [sentence[:length].long(), end]
     tokens = torch.cat(parts)
     segments = torch.zeros_like(tokens)
+    # behind <s>, the first sentence and its </s>
     segments[lengths[0] + 2 :] = 1
     return tokens, segments
 

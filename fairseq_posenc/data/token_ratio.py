@@ -70,5 +70,5 @@ def training_sizes(
                     first, second = (np.array(side.sizes, dtype=np.int64) - 1 for side in sides)
                     yield first, second
                     break
-            else:
+            else:  # of neither order: the shard has no further part
                 break

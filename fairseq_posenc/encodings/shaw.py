@@ -55,6 +55,7 @@ class Shaw(Encoding):
         shape = (stack.layers, 2 * max_distance + 1, stack.head_channels)
         self.keys = nn.Parameter(torch.empty(shape))
         self.values = None if shared_tables else nn.Parameter(torch.empty(shape))
+        # layer by layer, as Xavier's bounds follow from the shape of one table
         for tables in self.parameters():
             for table in tables.detach():
                 _INITIALIZATIONS[initialization](table)

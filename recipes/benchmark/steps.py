@@ -116,7 +116,7 @@ def bert_training(setting: Setting) -> Steps:
     """Training steps of masked language models: 15 % of the tokens are predicted."""
     tokens, segments = draw_pairs(setting)
     chosen = torch.rand(tokens.shape, device=tokens.device) < 0.15
-    chosen[0, 0] = True
+    chosen[0, 0] = True  # of few tokens the chance may choose none, and the loss would be NaN
 
     def loss(model: nn.Module) -> Tensor:
         logits = model(tokens, segments=segments, masked_tokens=chosen)[0].float()
@@ -178,6 +178,7 @@ def decoder(setting: Setting) -> Steps:
 
 def _both_passes(module: nn.Module, forward: Callable[[], Tensor]) -> Step:
     def step() -> None:
+        # a loss that reaches every state, and costs nothing beside the layers
         forward().float().mean().backward()
         module.zero_grad(set_to_none=True)
 

@@ -93,6 +93,7 @@ def generate(
     refused = set(exclude or ())
     for number in range(pairs):
         document, sentence = divmod(number, SENTENCES)
+        # a grammar draws its actors once, and a document is about the same ones
         if sentence == 0:
             grammar = Grammar(rng)
         drawn = _new_sentence(grammar, min_length, max_length, refused)
@@ -114,6 +115,7 @@ def _new_sentence(
 ) -> Optional[Tuple[str, Sentence]]:
     """Return a sentence that is not refused, as English text and as a tree."""
     for attempt in range(_ATTEMPTS):
+        # another length now and then, as of short ones all sentences may be refused
         if attempt % _ATTEMPTS_PER_LENGTH == 0:
             length = low + int(grammar.rng.random() * (high - low + 1))
         tree = grow(grammar, length)

@@ -86,6 +86,7 @@ def _regroup(path: str, update_freq: int) -> str:
     iterator = state["extra_state"]["train_iterator"]
     if before == [update_freq] or len(before) != 1 or "batches" in iterator:
         return path
+    # whole updates done, the begun one included (the quotient rounded up), in batches of today
     iterator["iterations_in_epoch"] = -(-iterator["iterations_in_epoch"] // before[0]) * update_freq
     state["cfg"]["optimization"]["update_freq"] = [update_freq]
     last = os.path.join(os.path.dirname(path), "checkpoint_last.pt")

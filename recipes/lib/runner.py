@@ -43,6 +43,7 @@ def check_passthrough(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]
     for step in (step for cell in cells() for step in cell.steps) if named else ():
         words = list(step.words)
         ends = [n for n in range(len(extra), len(words)) if words[n - len(extra) : n] == extra]
+        # the last of two equal options counts, and the recipe's stand behind the user's
         lost = [word for word in words[ends[0] :] if word in named] if ends else []
         if lost:
             raise UsageError(
@@ -120,6 +121,7 @@ def run_cells(
         UsageError: one has failed. SystemExit: with --cell that one has, or the time was up.
     """
     check_cells(recipe, cells)
+    # a slot is a GPU, or a place on the CPU: a cell takes a free one, and gives it back
     slots: queue.Queue[int] = queue.Queue()
     for slot in range(recipe.devices.jobs):
         slots.put(slot)

@@ -67,6 +67,7 @@ def attention(
             continue
         named = {loaded.name: maps, **_with_segments(encoder, loaded.name, maps)}
         if input_vectors(encoder, length) is not None:
+            # softmax(x + c) = softmax(x): a query's mean changes nothing, and would set the colours
             named = {
                 name: {layer: x - x.mean(dim=-1, keepdim=True) for layer, x in of.items()}
                 for name, of in named.items()
@@ -96,6 +97,7 @@ def _with_segments(encoder: PosencTransformerEncoder, name: str, alone: Maps) ->
     length = alone[0].size(-1)
     segments = torch.arange(length) >= length // 2
     maps = position_maps(encoder, length, segments.long().to(alone[0].device))
+    # segments whose vectors reach the embeddings, but not the scores of positions, change no map
     same = all(torch.equal(maps[layer], alone[layer]) for layer in maps)
     return {} if same else {f"{name}, second segment from {length // 2}": maps}
 
@@ -106,6 +108,7 @@ def _ranks(maps: Maps, content: Dict[str, Maps], threshold: float) -> List[Dict[
     for layer, scores in sorted(maps.items()):
         of_layer = {"position": ranks(scores, threshold).tolist()}
         for label, score_maps in content.items():
+            # (inputs, heads) -> (heads,)
             of_layer[label] = ranks(score_maps[layer], threshold).double().mean(dim=0).tolist()
         values = singular_values(scores).tolist()
         layers.append({"layer": layer + 1, "ranks": of_layer, "singular_values": values})

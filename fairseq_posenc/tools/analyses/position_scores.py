@@ -79,6 +79,7 @@ def _positions(encoder: PosencTransformerEncoder, length: int) -> Positions:
 
 def products(attention: SelfAttention, vectors: Tensor) -> Tensor:
     """Return ``X W_Qᵀ W_K Xᵀ / √d`` ``(batch, heads, n, n)`` of X ``(batch, n, channels)``."""
+    # weights are (out, in), as PyTorch's: (b, n, c) -> (b, n, heads, c / heads)
     queries, keys = (
         (vectors @ projection.weight.transpose(0, 1)).unflatten(-1, (-1, attention.head_dim))
         for projection in (attention.q_proj, attention.k_proj)
@@ -97,11 +98,13 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
     if terms.index_queries is not None and terms.index_keys is not None:
         scores = scores + terms.index_queries @ terms.index_keys.transpose(1, 2)
     if terms.distances is not None:
+        # term (d) of Transformer-XL: v · W_K R of each distance, then of each pair of tokens
         core = attention.core_terms(terms, dtype=weight.dtype)
         by_distance = torch.einsum("hd,hkd->hk", core.position_query, core.distance_keys)
         by_pair = to_toeplitz(by_distance, length, length)
         scores = scores + attention.head_dim**-0.5 * by_pair
     if terms.segments is not None and terms.segment_scalars is not None:
+        # rows are one-hot, so that s_i · S · s_jᵀ is the scalar of the two tokens' segments
         rows = terms.segments[0]
         scores = scores + rows @ terms.segment_scalars @ rows.transpose(0, 1)
     return scores
@@ -127,6 +130,7 @@ def content_scores(
         words = encoder.embed_scale * encoder.embed_tokens(tokens)
         inputs = {"content": words, "both": words + vectors}
         return {name: {0: products(first, x)} for name, x in inputs.items()}
+    # encodings inside of attention: run the model, and keep each layer's own queries and keys
     seen: Maps = {}
 
     def keep_scores(layer: int) -> Callable[[Any, Any], None]:
@@ -170,6 +174,7 @@ def running_text(loaded: LoadedModel, subset: str, length: int, count: int) -> T
     text = torch.cat([sentences[index] for index in range(len(sentences))])
     text = text[text.ne(dictionary.eos()) & text.ne(dictionary.bos())]
     has_bos = getattr(task.cfg, "prepend_source_bos", not isinstance(task, TranslationTask))
+    # what is left of the length beside EOS and BOS
     inner = length - 1 - has_bos
     rows = min(count, len(text) // inner) if inner > 0 else 0
     if not rows:

@@ -103,6 +103,7 @@ def similarities(
         with shifted(encoder, offset):
             output = encoder(tokens)
         states, real = output["encoder_out"][0].transpose(0, 1), ~output["encoder_padding_mask"][0]
+        # of length 1, so that products are cosines; 0 at padding, so that sums leave it out
         units.append(F.normalize(states.double(), dim=-1) * real.unsqueeze(-1))
     stacked = torch.stack(units)
     return torch.einsum("kbtc,lbtc->klb", stacked, stacked) / real.sum(dim=1)

@@ -144,6 +144,7 @@ def _compare(
     references = _texts([t[0] for _, t in joined], target, symbol, language, escape_unk=True)
     language = language_of_text(language, references) or language
     metric, figures = BLEU(tokenize=sacrebleu_tokenizer(language)), {}
+    # the first sentence's translation is the first part as it stands, the last part when swapped
     for (order, sources), index in zip(orders.items(), (0, -1)):
         translated = _translate(loaded, sources, search, max_tokens)
         outputs = [parts(tokens, target_mark) for tokens in translated]

@@ -95,6 +95,8 @@ def compare(
     size = (len(frequency_bins) + 2, len(position_bins) + 2)
     counts, better = np.zeros(size), np.zeros(size)
     counted = a.ranks > 0
+    # each token counts in its cell, in both margins ("all") and in the corner; np.add.at, unlike
+    # counts[where] += 1, counts a cell as often as it is named
     for row, column in ((rows, columns), (rows, -1), (-1, columns), (-1, -1)):
         where = tuple(np.broadcast_to(part, a.ranks.shape)[counted] for part in (row, column))
         np.add.at(counts, where, 1)

@@ -107,6 +107,7 @@ def _around(
         return -math.inf, math.inf
     from scipy.stats import t
 
+    # more variance has more degrees of freedom, and may narrow the interval: the wider one counts
     halves = []
     for extra in (0.0, extra_variance):
         variance = sum(part for part, _ in seeds) + extra

@@ -173,6 +173,7 @@ def frequency_bits(tokens: Sequence[int], vocabulary: int) -> float:
         vocabulary: how many entries it has.
     """
     counts = Counter(tokens)
+    # a token that is there n times is predicted with ((n - 1) + 1) / (N - 1 + V)
     total = math.log2(max(len(tokens) - 1 + vocabulary, 1))
     return total - sum(n * math.log2(n) for n in counts.values()) / max(len(tokens), 1)
 
@@ -189,6 +190,7 @@ def _of_classes(
     )
     if metric == "f1":
         return float(2 * both / (true + predicted)) if true + predicted else 0.0
+    # Matthews: (TP·TN - FP·FN) / √(…), written in TP, positives and predicted positives
     count = times.sum()
     spread = true * (count - true) * predicted * (count - predicted)
     return float((both * count - true * predicted) / math.sqrt(spread)) if spread > 0 else 0.0
@@ -198,6 +200,7 @@ def _ranks(values: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the mean ranks of values that are there so many times, up to a constant."""
     from scipy.stats import rankdata
 
+    # a value that is there n times has the mean of n ranks: those before it, and half of its own
     order = rankdata(values, method="dense") - 1
     drawn = np.bincount(order, weights=times)
     return (np.cumsum(drawn) - drawn / 2)[order]

@@ -55,6 +55,7 @@ class Sampled(NamedTuple):
         """Return by how much this run is above the other: of pairs of equal seeds, or Welch's."""
         if not (self.values and base.values):
             return Estimate(None)
+        # on the same samples of sentences: what makes a sentence hard for both cancels out
         drawn = self.drawn - base.drawn
         pairs = paired_seeds(self.seeds, base.seeds)
         if len(self.values) == len(base.values) == 1:

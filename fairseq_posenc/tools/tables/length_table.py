@@ -75,6 +75,7 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
     if why_undefined(metric, rows[0][0]):
         return [Sampled(own, [], np.empty(0)) for own in seeds]
     figures = [drawn_score(metric, statistics) for run in rows for statistics in run]
+    # one call for all runs and seeds, so that all are scored on the same samples
     drawn = iter(bootstrap(figures, len(members)))
     means = [np.mean([next(drawn) for _ in run], axis=0) for run in rows]
     values = [[corpus_score(metric, statistics.sum(axis=0)) for statistics in run] for run in rows]
