@@ -47,22 +47,14 @@ class PosencRAdam(FairseqOptimizer):
             "lr": lr[0] if isinstance(lr, Sequence) else lr,
             "betas": parse_betas(self.cfg.radam_betas, "--radam-betas"),
             "eps": self.cfg.radam_eps,
+            "weight_decay": self.cfg.weight_decay,
+            "decoupled_weight_decay": True,
         }
 
     @property
     def supports_flat_params(self) -> bool:
         """Whether parameters may be one long vector, as under ``--fp16``."""
         return True
-
-    def step(self, closure=None, scale: float = 1.0, groups=None) -> None:
-        """Decay the weights and take a step; arguments are fairseq's."""
-        if self.cfg.weight_decay:
-            with torch.no_grad():
-                for group in self.param_groups:
-                    for parameter in group["params"]:
-                        if parameter.grad is not None:
-                            parameter.mul_(1 - group["lr"] * self.cfg.weight_decay)
-        super().step(closure, scale, groups)
 
 
 def parse_betas(text: str, option: str) -> Tuple[float, float]:

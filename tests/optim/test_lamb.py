@@ -5,15 +5,8 @@ import math
 import pytest
 import torch
 
-from fairseq_posenc.errors import UsageError
-from fairseq_posenc.optim.lamb import Lamb, PosencLamb, PosencLambConfig
-
-
-def optimizer_of(parameters, lr=0.1, **options):
-    cfg = PosencLambConfig(lr=[lr])
-    for name, value in options.items():
-        setattr(cfg, name, value)
-    return PosencLamb(cfg, parameters)
+from fairseq_posenc.optim.lamb import Lamb
+from tests.optim.conftest import optimizer_of
 
 
 def norm(numbers):
@@ -43,7 +36,7 @@ def test_steps_are_those_of_the_algorithm(shape, zero, decay):
     start = torch.zeros(shape) if zero else torch.randn(shape, generator=generator)
     gradients = torch.randn(20, *shape, generator=generator)
     parameter = torch.nn.Parameter(start.clone())
-    optimizer = optimizer_of([parameter], lamb_betas="(0.9, 0.98)", weight_decay=decay)
+    optimizer = optimizer_of("lamb", [parameter], lamb_betas="(0.9, 0.98)", weight_decay=decay)
     rows = [g.flatten().tolist() for g in gradients]
     expected = naive(start.flatten().tolist(), rows, 0.1, 0.9, 0.98, 1e-6, decay, len(shape) > 1)
     for gradient, step in zip(gradients, expected):
@@ -56,23 +49,9 @@ def test_each_tensor_has_its_own_ratio():
     small, large = (torch.nn.Parameter(torch.full((2, 2), size)) for size in (0.1, 10.0))
     for parameter in (small, large):
         parameter.grad = torch.ones(2, 2)
-    optimizer_of([small, large], lr=0.01).step()
+    optimizer_of("lamb", [small, large], lr=0.01).step()
     assert 1 - small[0, 0].item() / 0.1 == pytest.approx(0.01, rel=1e-3)
     assert 1 - large[0, 0].item() / 10 == pytest.approx(0.01, rel=1e-3)
-
-
-def test_a_state_that_was_kept_continues_the_run():
-    parameters = [torch.nn.Parameter(torch.ones(3, 2)) for _ in range(2)]
-    optimizers = [optimizer_of([parameter], weight_decay=0.1) for parameter in parameters]
-    for step in range(12):
-        for parameter, optimizer in zip(parameters, optimizers):
-            parameter.grad = torch.tensor([0.5, -0.1]).expand(3, 2) / (step + 1)
-            optimizer.step()
-        if step == 3:
-            state = optimizers[1].state_dict()
-            optimizers[1] = optimizer_of(parameters[1:], weight_decay=0.1)
-            optimizers[1].load_state_dict(state)
-    assert torch.equal(*parameters)
 
 
 def test_a_parameter_of_half_precision_takes_steps():
@@ -81,14 +60,3 @@ def test_a_parameter_of_half_precision_takes_steps():
     Lamb([parameter], lr=0.1).step()
     assert parameter.dtype == torch.bfloat16
     assert parameter.float().mean().item() == pytest.approx(0.9, abs=0.01)
-
-
-def test_what_has_no_gradient_stays():
-    parameter = torch.nn.Parameter(torch.ones(2, 2))
-    optimizer_of([parameter], weight_decay=0.5).step()
-    assert torch.equal(parameter, torch.ones(2, 2))
-
-
-def test_wrong_betas_are_named():
-    with pytest.raises(UsageError, match="--lamb-betas must be two numbers"):
-        optimizer_of([torch.nn.Parameter(torch.ones(1))], lamb_betas="0.9")
