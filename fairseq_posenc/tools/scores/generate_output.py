@@ -108,6 +108,24 @@ def read_generate_output(
     )
 
 
+def compare_models(path: str, scores: str) -> List[str]:
+    """Return a remark if an output and the scores of references name two files of models.
+
+    Raises:
+        UsageError: the models have other encodings.
+    """
+    of_output, of_scores = (
+        read_options([line for line in read_lines(file) if not _LINE.fullmatch(line)])
+        for file in (path, scores)
+    )
+    both = f"{scores} has scores by {{}}, {path} is of {{}}"
+    signatures = of_scores.signature, of_output.signature
+    if all(signatures) and len(set(signatures)) > 1:
+        raise UsageError(f"{both.format(*signatures)}: give those of one model")
+    models = of_scores.value("path"), of_output.value("path")
+    return [both.format(*models)] if all(models) and len(set(models)) > 1 else []
+
+
 def _languages(log: List[str], options: GenerationOptions, of_text: Languages) -> Languages:
     """Return the languages of the options, of the dictionaries that the log names, or of the text.
 

@@ -34,6 +34,7 @@ _LENGTH = ("max_len_a", "max_len_b")
 _DEFAULT_LENGTH = 200  # fairseq's max_len_b; its max_len_a is 0
 _PILED_UP = 3  # translations of one length, the longest of all
 _TRAINED = re.compile(r"\| models were trained in (.{1,300})")
+_SIGNATURE = re.compile(r"\| (position:\S+)")
 _NAMES = "|".join((*_REFUSED, *_REMARKS, *_TASK, *_LENGTH, "fp16", "distributed_world_size"))
 # 'prefix_size': 3, as fairseq logs a configuration, or prefix_size=3, as a namespace
 _VALUE = re.compile(rf"\b({_NAMES})(?:': |=)('[^']*'|\"[^\"]*\"|[^\s,}})]+)")
@@ -42,11 +43,13 @@ _VALUE = re.compile(rf"\b({_NAMES})(?:': |=)('[^']*'|\"[^\"]*\"|[^\s,}})]+)")
 class GenerationOptions(NamedTuple):
     """The options that matter here, as they are logged; none where there is no log.
 
-    ``trained`` is the precision of the models' training and its hardware, as our models log it.
+    ``trained`` is the precision of the models' training and its hardware, and ``signature`` that of
+    their encoding, as our models log them.
     """
 
     values: Dict[str, str]
     trained: Optional[str] = None
+    signature: str = ""
 
     def precision(self) -> Dict[str, Optional[str]]:
         """Return the precision of ``generation`` and of ``training``, None where not known."""
@@ -135,13 +138,15 @@ class GenerationOptions(NamedTuple):
 def read_options(log: Sequence[str]) -> GenerationOptions:
     """Read the options from the lines of an output that are no sentences."""
     values: Dict[str, str] = {}
-    trained = None
+    trained, signature = None, ""
     for line in log:
         for name, value in _VALUE.findall(line):
             values.setdefault(name, value)
         match = _TRAINED.search(line)
         trained = match.group(1).strip() if match else trained
-    return GenerationOptions(values, trained)
+        match = _SIGNATURE.search(line)
+        signature = match.group(1) if match else signature
+    return GenerationOptions(values, trained, signature)
 
 
 def shared_beginning(hypotheses: Sequence[str], references: Sequence[str]) -> int:

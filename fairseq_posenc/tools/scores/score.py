@@ -88,7 +88,7 @@ def evaluate(
         statistics[name] = read_segment_scores(name, path, texts)
         signatures[name] = SIGNATURE
     if reference_scores:
-        statistics[BITS] = read_reference_bits(reference_scores, texts)
+        statistics[BITS] = read_reference_bits(reference_scores, texts, files.get("generated"))
         signatures[BITS] = BITS_SIGNATURE
     if write_hypotheses:
         with replacing(write_hypotheses) as stream:

@@ -9,13 +9,14 @@ compare.
 import json
 import math
 import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines, stream_lines
 from fairseq_posenc.json_files import Each, parse_json, schema_error
+from fairseq_posenc.tools.scores.generate_output import compare_models
 from fairseq_posenc.tools.scores.metrics import METRICS
 from fairseq_posenc.tools.scores.reference_check import check_reference
 from fairseq_posenc.tools.scores.texts import TestSet
@@ -127,15 +128,17 @@ def _number(line: str, location: str) -> float:
     return value
 
 
-def read_reference_bits(path: str, texts: TestSet) -> np.ndarray:
+def read_reference_bits(path: str, texts: TestSet, generated: Optional[str] = None) -> np.ndarray:
     """Return the statistics of bits per token, ``(sentences, 2)``: bits, and tokens.
 
     Args:
         path: what ``fairseq-generate --score-reference`` printed.
         texts: the test set.
+        generated: what it printed of the translations, where it did.
 
     Raises:
-        UsageError: the file is another one, lacks sentences, or is of other sentences.
+        UsageError: the file is another one, lacks sentences, or is of other sentences, or of a
+            model with another encoding.
     """
     lines: Dict[str, Dict[int, str]] = {letter: {} for letter in "THP"}
     for line in stream_lines(path):
@@ -158,6 +161,7 @@ def read_reference_bits(path: str, texts: TestSet) -> np.ndarray:
         )
     scored = [lines["T"][number] for number in range(len(texts))]
     check_reference(path, texts.reference, scored, None, [], texts.languages)
+    texts.remarks += compare_models(generated, path) if generated else []
     return np.array([_bits(path, *line) for line in sorted(lines["P"].items())])
 
 

@@ -14,6 +14,7 @@ from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
 
 from fairseq.data import Dictionary
 
+from fairseq_posenc.data.protobuf import without_field
 from fairseq_posenc.data.segmentation import SentencePieces
 from fairseq_posenc.data.subwords import SentencePiece, library
 from fairseq_posenc.errors import UsageError, first_line
@@ -27,6 +28,7 @@ _LONGEST_LINE = 1 << 20  # bytes; the library skips longer ones, without a word
 # by the number of pairs, how many pieces besides the characters; small text has few words twice
 _DEFAULTS = ((100_000, 4_000), (1_000_000, 10_000), (float("inf"), 32_000))
 _META = 3  # <unk>, <s> and </s>
+_NORMALISERS, _RULES = (3, 5), 6  # fields of sentencepiece_model.proto
 # A piece is "<" or has none, so that none is <pad> or </s>, which dictionaries of fairseq know.
 _ALONE = ["<"]
 # fairseq parts pieces at every blank; the library takes ▁ for a space and skips lines with ▅
@@ -120,7 +122,8 @@ def _train(lines: Iterator[str], size: int, needed: Set[str]) -> bytes:
             raise error.__cause__ or error from None
         except RuntimeError as error:
             raise UsageError(f"SentencePiece cannot learn: {first_line(error)}") from None
-    return model.getvalue()
+    # the names of the files of the rules are those of this machine and this run
+    return without_field(model.getvalue(), _NORMALISERS, _RULES)
 
 
 def write_dictionary(files: Sequence[str], folder: str) -> str:

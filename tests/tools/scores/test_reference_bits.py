@@ -57,3 +57,33 @@ def test_unknown_words_are_marked_in_t_lines_alone(files):
 def test_scores_of_other_references_are_refused(files, changed, said):
     with pytest.raises(UsageError, match=said):
         score(**files(**changed))
+
+
+@pytest.mark.parametrize(
+    ("path", "encoding", "said"),
+    [
+        ("a/average.pt", "shaw", ""),
+        ("b/average.pt", "shaw", "has scores by b/average.pt, "),
+        ("a/average.pt", "alibi", "has scores by position:alibi, "),
+    ],
+)
+def test_scores_by_another_model_than_that_of_the_output_are_told(write, path, encoding, said):
+    def output(name, path, encoding, hypotheses):
+        log = f"| INFO | log | {{'path': '{path}'}}", f"| INFO | log | position:{encoding}"
+        lines = [
+            f"{letter}-{n}\t{score}{text}"
+            for n, texts in enumerate(zip(REFERENCES, hypotheses))
+            for letter, score, text in zip("THD", ["", "-1\t", "-1\t"], [*texts, texts[1]])
+        ]
+        lines += [f"P-{n}\t{numbers}" for n, numbers in enumerate(SCORES)]
+        return write(name, [*log, *lines])
+
+    generated = output("generate.out", "a/average.pt", "shaw", ["ein Haus"] * 3)
+    scores = output("references.out", path, encoding, REFERENCES)
+    run = partial(score, generated=generated, reference_scores=scores)
+    if encoding == "alibi":
+        with pytest.raises(UsageError, match=f"{said}.* is of position:shaw: give those of one"):
+            run()
+    else:
+        remarks = [remark for remark in run().remarks if "has scores by" in remark]
+        assert len(remarks) == bool(said) and all(said in remark for remark in remarks)

@@ -129,3 +129,15 @@ def test_the_version_of_the_library_that_learnt_a_model_goes_with_it(tmp_path):
     for name in ("pieces", "vocabulary", "copy"):
         learnt_by = (tmp_path / name / "sentencepiece.version").read_text()
         assert learnt_by == f"{version('sentencepiece')}\n"
+
+
+def test_the_same_text_gives_the_same_bytes_wherever_temporary_files_are(tmp_path, monkeypatch):
+    lines = [line for script in SCRIPTS.values() for line in script]
+    (tmp_path / "text").write_text("\n".join(lines), encoding="utf-8", newline="")
+    models = []
+    for name in ("a", "b" * 150):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / name))
+        pieces.learn([str(tmp_path / "text")], str(tmp_path / name))
+        models.append((tmp_path / name / "sentencepiece.model").read_bytes())
+    assert models[0] == models[1] and b"tsv" not in models[0]
