@@ -35,6 +35,8 @@ _OTHER_FORMATS = {
     rb"(?s:.{257})ustar": "a tar archive: tar -xf {0}",
     rb"PAR1[^ -~\s]": "a Parquet table: "
     + PAIRS_OF_HUGGING_FACE.replace("{1}", 'read_parquet("{0}")'),
+    rb"\xff{4}": "an Arrow file: write its folder as Parquet, python -c 'import datasets; "
+    """datasets.load_from_disk("FOLDER").to_parquet("text.parquet")'""",
     rb"\xff\xfe|\xfe\xff": "UTF-16: iconv -f UTF-16 -t UTF-8 {0} > FILE",
     _DECLARATIONS + rb"<tmx\b": "TMX: tmxt.py --codelist en,fr {0} FILE.tsv (pip install tmxt "
     "docopt; languages as the file spells them) writes a pair a line, inline tags too; "

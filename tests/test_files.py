@@ -46,6 +46,7 @@ CES = b'<?xml version="1.0"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD//EN" "">\n
         (b"PK\x03\x04", "a ZIP archive: unzip .*a.en$"),
         (TAR, "a tar archive: tar -xf .*a.en$"),
         (b"PAR1\x15\x04", """a Parquet table: .*read_parquet\\(".*a.en"\\).translation"""),
+        (b"\xff\xff\xff\xff\x10\0", """an Arrow file: .*load_from_disk\\("FOLDER"\\)"""),
         ("words".encode("utf-16"), "UTF-16: iconv -f UTF-16"),
         (TMX, "TMX: tmxt.py --codelist en,fr .*a.en FILE.tsv"),
         (CES, "XML as OPUS has it: opus_read .* -p raw -ln -wm moses"),

@@ -5,12 +5,14 @@ the snapshots of ``wikimedia/wikipedia``; ``.json`` and ``.jsonl``, and the file
 ``wikiextractor --json``, have a line of JSON per document, whose member ``text`` it is; all others
 are plain text. All but ``.parquet`` may be compressed (``.gz``, ``.bz2``, ``.xz``). Plain text that
 begins with ``<doc …>`` is wikiextractor's, whatever its name, and so is ``wiki_00`` without JSON.
+Rows that begin with a title of WikiText are lines, as Hugging Face has WikiText.
 wikiextractor writes ``&``, ``<`` and ``>`` as entities, into each of its formats: they become
 characters again.
 """
 
 import os
 import re
+from itertools import chain
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
@@ -87,23 +89,28 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
     for file in files:
         texts = _texts(file)
         if texts is None:
-            yield from _plain(file, boundary)
+            yield from _plain(stream_lines(file), _first_line(file), boundary, file)
+            continue
+        first = next((text for text in texts if text.strip()), "")
+        texts = chain([first], texts)
+        if _TITLE.fullmatch(first.strip()):
+            lines = (line for text in texts for line in text.split("\n"))
+            yield from _plain(lines, first.strip(), boundary, file)
             continue
         for text in texts:
-            lines = [line for line in map(str.strip, text.split("\n")) if line]
-            yield from lines
-            if lines:
+            document = [line for line in map(str.strip, text.split("\n")) if line]
+            yield from document
+            if document:
                 yield None
 
 
-def _plain(file: str, boundary: str) -> Stream:
-    begin = _first_line(file)
+def _plain(lines: Iterable[str], begin: str, boundary: str, file: str) -> Stream:
+    """Yield the documents of lines, of which ``begin`` is the first that is not blank."""
     by_boundary = BOUNDARIES["title" if _TITLE.fullmatch(begin) else boundary]
     classify = _by_articles if _ARTICLE.fullmatch(begin) else by_boundary
     is_extracted = classify is _by_articles or _WIKI.fullmatch(os.path.basename(file))
     inside, previous = False, ""
-    for line in stream_lines(file):
-        line = line.strip()
+    for line in map(str.strip, lines):
         ends, is_text = classify(line, previous)
         previous = line
         if is_text:

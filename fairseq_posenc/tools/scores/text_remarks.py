@@ -43,6 +43,13 @@ def text_remarks(texts: TestSet) -> List[str]:
             f"{entities} references hold entities such as &quot;: BLEU with tok:13a decodes them, "
             "chrF, TER and tokenised BLEU do not"
         )
+    sides = texts.hypothesis, texts.reference
+    marked = min(sum(bool(_PIECE.search(line)) for line in lines) for lines in sides)
+    if 2 * marked > len(texts):
+        remarks.append(
+            "hypotheses and references hold subwords: scores of subwords are other than those of "
+            "words; join both"
+        )
     tabs = sum("\t" in line for line in texts.reference)
     if tabs:
         remarks.append(
@@ -54,7 +61,6 @@ def text_remarks(texts: TestSet) -> List[str]:
         cases = ", ".join(f"the {side} {case}" for side, case in case_of.items())
         remarks.append(f"{cases}: sacrebleu_lowercase compares without case")
     for form in ("NFC", "NFD"):
-        sides = (texts.hypothesis, texts.reference)
         own, reference = (_share_in(form, lines) for lines in sides)
         if own == 1 and reference < 0.5:
             remarks.append(

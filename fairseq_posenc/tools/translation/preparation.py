@@ -163,12 +163,21 @@ class _Preparation:
         if self.has(split, "tok") and (not wanted or self.has("valid", "tok")):
             return
         # read to the end, so that bad input is found before the long work begins
-        total = sum(1 for _ in pairs_of_files(prefix, self.languages))
+        marks: Counter = Counter()
+        total = 0
+        for pair in pairs_of_files(prefix, self.languages):
+            marks.update(mark for mark in ("@@ ", "\u2581") if mark in pair[0] and mark in pair[1])
+            total += 1
         if wanted and wanted >= total:
             raise UsageError(f"--valid-lines {wanted} leaves nothing of {total} pairs to train on")
         self.say(
             f"{split}: {total:,} pairs" + (f", {wanted:,} of them to validate on" if wanted else "")
         )
+        for mark, count in marks.items():
+            if 2 * count > total:
+                self.say(
+                    f"{split}: {count:,} pairs are of subwords, marked {mark!r}: give raw text"
+                )
         tokenizers = None
         if not self.has_sentencepieces:
             path = os.path.join(self.options.subwords or "", TOKENIZER)

@@ -126,6 +126,18 @@ def test_entities_of_wikiextractor_become_characters(tmp_path, name, as_json):
     assert documents(tmp_path, article, "blank", name) == [[text]]
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
+def test_wikitext_of_hugging_face_has_a_line_in_each_row(tmp_path, name):
+    rows = ["", " = A = \n", "", " One .\n", " Two .\n", "", " = = Head = = \n", " = A = B\n", ""]
+    rows += [" = C = \n", "", " Three .\n"]
+    jsonl = "".join(json.dumps({"text": row}) + "\n" for row in rows)
+    content = snapshot(rows) if name == "a.parquet" else jsonl.encode()
+    assert documents(tmp_path, content, "blank", name) == [
+        ["One .", "Two .", "= A = B"],
+        ["Three ."],
+    ]
+
+
 @pytest.mark.parametrize("name", ["wiki_00", "wiki_12.bz2"])
 def test_bare_text_of_wikiextractor_is_read(tmp_path, name):
     content = f"{ENTITIES[0]}\nHistory.\n\n\nB.\n\n\n".encode()

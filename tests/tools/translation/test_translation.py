@@ -101,6 +101,17 @@ def test_subwords_of_another_folder_are_taken(text, kind):
     assert len(sentences(text / "tuned", "train")) == 70
 
 
+@pytest.mark.parametrize("mark", ["@@ ", "\u2581"])
+def test_text_of_subwords_is_told(text, mark):
+    for language in WORDS:
+        path = text / f"train.{language}"
+        path.write_text(path.read_text().replace(" ", f" {mark}"))
+    said = []
+    prepare(options(text, valid=None, test=None, valid_lines=9), said.append)
+    assert said[1].startswith("train: ") and "pairs are of subwords" in said[1]
+    assert repr(mark) in said[1]
+
+
 def test_unknown_tokens_are_told_and_many_are_a_warning(text):
     prepare(options(text, bpe=None, sentencepiece=40), lambda line: None)
     (text / "test.fr").write_text("le chat dort .\n" * 11 + "猫 在 跑 。\n")
