@@ -129,6 +129,16 @@ def check_names(args: Any, *additional: str) -> None:
             raise UsageError(f"the model has no option {key}; is {close[0]} meant?")
 
 
+def refuse_stock(args: Any) -> None:
+    """Raise :class:`UsageError` if options of a model ask for fairseq's own positions."""
+    for name in ("no_token_positional_embeddings", "encoder_learned_pos", "decoder_learned_pos"):
+        if getattr(args, name, False):
+            raise UsageError(
+                f"--{name.replace('_', '-')} chooses fairseq's own positions; leave it out and "
+                "use --position-encoding none or learned"
+            )
+
+
 def encoding_name(args: Any) -> str:
     """Return the encoding that a namespace of model options asks for.
 

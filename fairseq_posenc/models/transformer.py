@@ -17,7 +17,6 @@ from fairseq_posenc import options
 from fairseq_posenc.attention import admin
 from fairseq_posenc.compat import bf16_on_gpus
 from fairseq_posenc.data.token_ratio import set_source_scale
-from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import freezing, initial_checkpoint, source_bos
 from fairseq_posenc.guards.configuration import build_from_configuration
 from fairseq_posenc.models import translation_hub
@@ -89,16 +88,7 @@ class PosencTransformerModel(initial_checkpoint.CheckedLoading, TransformerModel
         """Build the model, and log and keep the signature of its encoding."""
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
-        for flag in (
-            "no_token_positional_embeddings",
-            "encoder_learned_pos",
-            "decoder_learned_pos",
-        ):
-            if getattr(args, flag, False):
-                raise UsageError(
-                    f"--{flag.replace('_', '-')} chooses fairseq's own positions; leave it out and "
-                    "use --position-encoding none or learned"
-                )
+        options.refuse_stock(args)
         initial = initial_checkpoint.inherit_options(args)
         train_only = freezing.choose(args, initial)
         source_bos.check_task(args, task)

@@ -44,12 +44,7 @@ class PosencTransformerLanguageModel(initial_checkpoint.CheckedLoading, Transfor
         """Build the model, and log and keep the signature of its encoding."""
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
-        for flag in ("no_token_positional_embeddings", "decoder_learned_pos"):
-            if getattr(args, flag, False):
-                raise UsageError(
-                    f"--{flag.replace('_', '-')} chooses fairseq's own positions; leave it out and "
-                    "use --position-encoding none or learned"
-                )
+        options.refuse_stock(args)
         if getattr(args, "position_source_scale", None) not in (None, 1):
             raise UsageError("--position-source-scale: a language model has no source")
         if getattr(args, "add_bos_token", False) and args.max_target_positions is None:

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.output_options import Parser
@@ -47,6 +47,12 @@ def whole_numbers(text: str) -> List[int]:
     except ValueError:
         message = f"expected whole numbers such as 10,20,30, not {text!r}"
         raise argparse.ArgumentTypeError(message) from None
+
+
+def add_workers(add: Callable[..., Any]) -> None:
+    """Add --workers, by a parser's ``add_argument``."""
+    about = "processes (default: as many as processors); the result does not depend on it"
+    add("--workers", type=positive, default=os.cpu_count(), metavar="N", help=about)
 
 
 def add_notes(parser: argparse.ArgumentParser) -> None:

@@ -12,10 +12,9 @@ labels of tests away. A malformed line of a test set is an error: a leaderboard 
 of every row.
 """
 
-import os
 import sys
 
-from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.arguments import add_workers, command_parser
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.output_options import add_output, folder_with
 
@@ -29,7 +28,7 @@ def main() -> None:
     add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
     output = folder_with("task.json", "input0")
     add_output(parser, output, required=True, metavar="FOLDER")
-    add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
+    add_workers(add)
     add(
         "--skip-malformed",
         action="store_true",

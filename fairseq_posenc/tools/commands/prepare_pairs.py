@@ -17,13 +17,12 @@ or -), the name to save it under in the folder --raw, and bytes (or -).
 import argparse
 import importlib
 import json
-import os
 from functools import partial
 from typing import Any, Callable, Tuple
 
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.arguments import command_parser, positive
+from fairseq_posenc.tools.arguments import add_workers, command_parser, positive
 from fairseq_posenc.tools.output_options import CODES, TEXT, TEXTS, add_output, folder_with
 from fairseq_posenc.tools.translation import cleaning, shape_data
 from fairseq_posenc.tools.translation.corpora import CORPORA, Corpus, named
@@ -91,11 +90,6 @@ def _command(among, name, run, text, corpus=False, **about_corpus):
     return made.add_argument, partial(add_output, made, required=True)
 
 
-def _add_workers(add):
-    add("--workers", type=positive, default=os.cpu_count(), metavar="N",
-        help="processes (default: as many as processors); the result does not depend on it")
-
-
 def _add_pairs(add, add_output, required=True):
     add("--input", required=True, dest="prefix", metavar="PREFIX", help="before .<language>")
     add_output(TEXTS, metavar="PREFIX")
@@ -115,7 +109,7 @@ def _add_commands(commands) -> None:
         help="further training text, PREFIX.en and PREFIX.de, say, or with .gz, .bz2 or .xz behind")
     add("--moses", dest="checkout", metavar="FOLDER",
         help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
-    _add_workers(add)
+    add_workers(add)
     text = "take text that is tokenised or cut into subwords already, in place of the archives"
     add, add_output = _command(commands, "ready", _imported("ready.take_ready"), text, corpus=True)
     add("--input", required=True, dest="ready", metavar="FOLDER",
@@ -123,19 +117,19 @@ def _add_commands(commands) -> None:
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …; or train.raw.en …, raw text")
     add("--raw", required=True, metavar="FOLDER", help="the test sets, named as `files` says")
     add_output(_TEXT_FOLDER, metavar="FOLDER")
-    _add_workers(add)
+    add_workers(add)
     text = "learn one byte pair encoding from all files together"
     add, add_output = _command(commands, "bpe-learn", _imported("bpe.learn"), text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
     add("--operations", required=True, type=positive, metavar="N")
     add_output(CODES, dest="codes", metavar="CODES")
-    _add_workers(add)
+    add_workers(add)
     text = f"cut words into subwords; {shape_data.SEPARATOR} stays whole"
     add, add_output = _command(commands, "bpe-apply", _imported("bpe.apply"), text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
     add_output(TEXT, dest="destination", metavar="FILE")
-    _add_workers(add)
+    add_workers(add)
     text = (
         "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
         "looks for them; without a corpus: by posenc prepare tokenise"

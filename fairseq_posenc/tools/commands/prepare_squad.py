@@ -16,11 +16,10 @@ place, and other malformed questions are left out of splits whose names begin wi
 question is left out of a set that is scored.
 """
 
-import os
 import sys
 
 from fairseq_posenc.metrics.answers import METRICS
-from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.arguments import add_workers, command_parser
 from fairseq_posenc.tools.output_options import add_output, folder_with
 
 
@@ -38,7 +37,7 @@ def main() -> None:
     add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")
     prefix = "only questions whose id begins so"
     add("--id-prefix", default="", dest="prefix", metavar="TEXT", help=prefix)
-    add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
+    add_workers(add)
     skip = (
         "keep questions without an answer at its place, leave other malformed ones out of training"
     )

@@ -15,9 +15,8 @@ wikiextractor, with or without --json, all of them also .gz, .bz2 or .xz, and .p
 """
 
 import argparse
-import os
 
-from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.arguments import add_workers, command_parser
 from fairseq_posenc.tools.bert import documents, sampling
 from fairseq_posenc.tools.output_options import add_output, folder_with
 
@@ -61,8 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     work = parser.add_argument_group("work")
     output = folder_with("prepare.json")
     add_output(work, output, required=True, metavar="FOLDER")
-    work.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N",
-        help="processes (default: as many as processors); the result does not depend on it")
+    add_workers(work.add_argument)
     return parser
 # fmt: on
 

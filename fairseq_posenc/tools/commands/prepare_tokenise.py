@@ -5,9 +5,7 @@
 With --moses, Moses' own Perl scripts do it; sacremoses differs from them in a few lines.
 """
 
-import os
-
-from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.arguments import add_workers, command_parser
 from fairseq_posenc.tools.output_options import TEXT, add_output
 
 
@@ -17,12 +15,7 @@ def main() -> None:
     parser.add_argument("--language", required=True, help="for example de")
     parser.add_argument("--input", required=True, help="UTF-8 text, one sentence a line")
     add_output(parser, TEXT, required=True)
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=os.cpu_count(),
-        help="processes (default: as many as processors)",
-    )
+    add_workers(parser.add_argument)
     parser.add_argument("--moses", metavar="FOLDER", help="run the scripts of this mosesdecoder")
     parser.add_argument(
         "--normalise-punctuation",

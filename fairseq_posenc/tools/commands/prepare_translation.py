@@ -17,9 +17,8 @@ that was broken off goes on when it is started again.
 """
 
 import argparse
-import os
 
-from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.arguments import add_workers, command_parser
 from fairseq_posenc.tools.output_options import CHECKED_FOLDER, add_output
 
 
@@ -57,8 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     work = parser.add_argument_group("work")
     add_output(work, CHECKED_FOLDER, required=True, metavar="FOLDER",
         help="for fairseq-train: new, empty, or begun by this command")
-    work.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N",
-        help="processes (default: as many as processors); the result does not depend on it")
+    add_workers(work.add_argument)
     return parser
 # fmt: on
 
