@@ -67,11 +67,7 @@ def attention(
             continue
         named = {loaded.name: maps, **_with_segments(encoder, loaded.name, maps)}
         if input_vectors(encoder, length) is not None:
-            # softmax(x + c) = softmax(x): a query's mean changes nothing, and would set the colours
-            named = {
-                name: {layer: x - x.mean(dim=-1, keepdim=True) for layer, x in of.items()}
-                for name, of in named.items()
-            }
+            named = {name: _less_row_means(of) for name, of in named.items()}
         drawn.update(named)
         content = content_scores(encoder, running_text(loaded, subset, length, inputs), maps)
         layers = _ranks(maps, content, threshold)
@@ -100,6 +96,11 @@ def _with_segments(encoder: PosencTransformerEncoder, name: str, alone: Maps) ->
     # segments whose vectors reach the embeddings, but not the scores of positions, change no map
     same = all(torch.equal(maps[layer], alone[layer]) for layer in maps)
     return {} if same else {f"{name}, second segment from {length // 2}": maps}
+
+
+def _less_row_means(maps: Maps) -> Maps:
+    # softmax(x + c) = softmax(x): a query's mean changes nothing, and would set the colours
+    return {layer: x - x.mean(dim=-1, keepdim=True) for layer, x in maps.items()}
 
 
 def _ranks(maps: Maps, content: Dict[str, Maps], threshold: float) -> List[Dict[str, Any]]:
