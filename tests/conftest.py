@@ -1,7 +1,9 @@
 """What the tests share: tiny tasks and models, and a place to run command lines."""
 
+import contextlib
 import gc
 import gzip
+import http.server
 import io
 import os
 import resource
@@ -9,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zipfile
 from argparse import Namespace
@@ -183,6 +186,23 @@ def fails(start):
         return printed
 
     return fails
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """A function that starts a web server on this machine, and returns it with its ``url``."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with contextlib.ExitStack() as servers:
+
+        def serve(handler):
+            address = ("127.0.0.1", 0)
+            server = servers.enter_context(http.server.ThreadingHTTPServer(address, handler))
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+            servers.callback(server.shutdown)
+            server.url = f"http://127.0.0.1:{server.server_port}"
+            return server
+
+        yield serve
 
 
 @pytest.fixture(scope="session")

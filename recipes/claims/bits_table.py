@@ -18,7 +18,13 @@ import numpy as np
 from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.tables.intervals import Estimate
 from fairseq_posenc.tools.tables.latex import escaped, tabular
-from fairseq_posenc.tools.tables.plots import finish, line_style, new_figure, plain_label
+from fairseq_posenc.tools.tables.plots import (
+    draw_estimates,
+    finish,
+    line_style,
+    new_figure,
+    plain_label,
+)
 from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.trainings import BEYOND, EqualLevel, RowTrainings, read_rows
@@ -122,17 +128,8 @@ def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) ->
     step = min(0.08, 0.4 / max(1, len(compared)))
     for number, label in enumerate(compared):
         estimates = rows[label].differences(rows[base], names)
-        points = [
-            (x, estimate) for x, estimate in enumerate(estimates) if estimate.mean is not None
-        ]
         shift = step * (number - (len(compared) - 1) / 2)
-        axes.errorbar(
-            [x + shift for x, _ in points],
-            [estimate.mean for _, estimate in points],
-            yerr=[_half(estimate) for _, estimate in points],
-            label=plain_label(label),
-            **line_style(number + 1),
-        )
+        draw_estimates(axes, estimates, shift, plain_label(label), line_style(number + 1))
     axes.axhline(0, color="0.4", linewidth=1, zorder=1)
     axes.axvspan(-0.5, 0.5, color="0.92", linewidth=0, zorder=0)
     axes.set_xlim(-0.5, len(names) - 0.5)

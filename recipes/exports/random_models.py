@@ -9,6 +9,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
+from fairseq_posenc.checkpoints.folders import as_checkpoint
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
@@ -112,15 +113,7 @@ def write_checkpoint(exported: ExportedClass, path: str, data: str, **of_task: A
     task_options = {"_name": architecture.task, "data": data, **of_task}
     if architecture is TRANSLATION:
         task_options.update(source_lang="en", target_lang="de")
-    cfg = {"common": {"user_dir": "fairseq_posenc"}, "model": args, "task": task_options}
-    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
-    state = {
-        "args": None,
-        "cfg": cfg,
-        "model": model.state_dict(),
-        "optimizer_history": [{**history, "num_updates": 1}],
-        "extra_state": {},
-        "last_optimizer_state": None,
-    }
+    state = as_checkpoint(vars(args), task_options, model.state_dict())
+    state["cfg"]["common"] = {"user_dir": "fairseq_posenc"}
     torch.save(state, path)
     return model

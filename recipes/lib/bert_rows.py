@@ -3,7 +3,8 @@
 from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.config import Config
+from recipes.lib.config import Config, RecipeScript, pairs
+from recipes.lib.experiment import stage_help
 from recipes.lib.rows import PlannedRow, read_rows
 
 HELP = """\
@@ -45,6 +46,14 @@ def numbers_of(config: Config) -> List[str]:
 def default_rows() -> List[str]:
     """Those of Table 4, as one writes them."""
     return [f"{label}={MODELS[label]}" for label in _FIRST]
+
+
+def complete_help(script: RecipeScript, stages: Sequence[str]) -> None:
+    """Let the help of a recipe name these rows, the paper's tables, and its stages."""
+    own, rows = script.arrays["defaults"], ",\n                      ".join(default_rows())
+    numbers = pairs(own)["tables"].replace("chen2021-", "")
+    script.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers,
+                                 "--stages", stage_help(stages), *own]  # fmt: skip
 
 
 def rows_of(config: Config) -> List[PlannedRow]:

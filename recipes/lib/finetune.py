@@ -13,10 +13,10 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import figures
 from recipes.lib.benchmarks import BENCHMARKS
 from recipes.lib.bert_rows import HELP as ROWS_HELP
-from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
+from recipes.lib.bert_rows import complete_help, rows_of, whole_tables
 from recipes.lib.cell import PlannedCell, Step, placement, plan, shell, variable
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import Experiment, stage_help
+from recipes.lib.experiment import Experiment
 from recipes.lib.processes import printed
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, read_lines, write
@@ -76,13 +76,8 @@ class Length(NamedTuple):
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    own = script.arrays["defaults"]
-    numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
-    rows = ",\n                      ".join(default_rows())
-    benchmark = BENCHMARKS[pairs(own)["benchmark"]]
-    stages = stage_help([*FineTuning.stages, *benchmark.further_stages])
-    script.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers,
-                                 "--stages", stages, *own]  # fmt: skip
+    benchmark = BENCHMARKS[pairs(script.arrays["defaults"])["benchmark"]]
+    complete_help(script, [*FineTuning.stages, *benchmark.further_stages])
     FineTuning(script, read_options(script, HELP, arguments)).run()
 
 

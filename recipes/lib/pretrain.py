@@ -8,11 +8,11 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import wikipedia
 from recipes.lib.batch import Division, division, sequences
 from recipes.lib.bert_rows import HELP as ROWS_HELP
-from recipes.lib.bert_rows import default_rows, rows_of
+from recipes.lib.bert_rows import complete_help, rows_of
 from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment, stage_help
+from recipes.lib.experiment import Experiment
 from recipes.lib.figures import once
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, record_fingerprint
@@ -79,11 +79,7 @@ A training whose loss is higher after warm-up than it was within is stopped, whe
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    own = script.arrays["defaults"]
-    rows = ",\n                      ".join(default_rows())
-    numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
-    script.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, "--stages",
-                               stage_help(Pretraining.stages), *own]  # fmt: skip
+    complete_help(script, Pretraining.stages)
     Pretraining(
         script, read_options(script, HELP, arguments, script.arrays.get("presets", []))
     ).run()

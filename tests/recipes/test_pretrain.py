@@ -7,7 +7,6 @@ import os
 import random
 import re
 import shutil
-import threading
 from functools import partial
 from pathlib import Path
 
@@ -137,7 +136,7 @@ def write_snapshot(root, language, words, articles):
 
 
 @pytest.fixture
-def mirror(tmp_path):
+def mirror(tmp_path, serve):
     """A mirror of the hub with two small languages: its address, and the paths asked for."""
     root = tmp_path / "mirror"
     write_snapshot(root, "en", "the a cat dog sees hears big small and then runs home".split(), 40)
@@ -148,11 +147,7 @@ def mirror(tmp_path):
         def log_message(self, *args):
             asked.append(self.path)
 
-    handler = partial(Handler, directory=str(root))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-        server.shutdown()
+    return serve(partial(Handler, directory=str(root))).url, asked
 
 
 TINY = "--stage 2 --device cpu --arch posenc_bert_tiny --updates 4 --interval 2 --batch 8".split()

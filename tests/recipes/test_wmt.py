@@ -9,7 +9,6 @@ import json
 import re
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -122,13 +121,9 @@ class Site(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def url(monkeypatch):
+def url(serve):
     """The address of the site."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    return serve(Site).url
 
 
 class Recipe:

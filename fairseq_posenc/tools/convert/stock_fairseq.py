@@ -8,6 +8,7 @@ import torch
 from fairseq.models.transformer import TransformerModel
 from torch import Tensor
 
+from fairseq_posenc.checkpoints.folders import as_checkpoint
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.averaging import save
@@ -132,11 +133,5 @@ def _checkpoint(
             cfg[name] = None
     last = source.state["optimizer_history"][-1]
     keys = ("criterion_name", "optimizer_name", "num_updates")
-    return {
-        "args": None,
-        "cfg": cfg,
-        "model": weights,
-        "optimizer_history": [{**{key: last[key] for key in keys}, "lr_scheduler_state": {}}],
-        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
-        "last_optimizer_state": None,
-    }
+    history = {**{key: last[key] for key in keys}, "lr_scheduler_state": {}}
+    return {**as_checkpoint({}, {}, weights), "cfg": cfg, "optimizer_history": [history]}

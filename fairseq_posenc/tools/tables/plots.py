@@ -5,9 +5,12 @@ import math
 import os
 from typing import Any, Dict, List, Sequence
 
+import numpy as np
+
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.training_log import Curves, over_seeds
+from fairseq_posenc.tools.tables.intervals import Estimate
 from fairseq_posenc.tools.tables.table import Table
 from fairseq_posenc.tools.writing import replacing
 
@@ -42,19 +45,8 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
     step = min(0.08, 0.4 / len(table.rows))
     # each run has the colour that it has without differences
     for number, (name, row) in enumerate(rows.items(), len(table.rows) - len(rows)):
-        points: List[Any] = [
-            (x, estimate) for x, estimate in enumerate(row[start:]) if estimate.mean is not None
-        ]
-        # a bar must not point inwards, as where all samples lie to one side of the figure
-        below = [max(estimate.mean - estimate.low, 0) for _, estimate in points]
-        above = [max(estimate.high - estimate.mean, 0) for _, estimate in points]
-        axes.errorbar(
-            [x + step * (number - (len(table.rows) - 1) / 2) for x, _ in points],
-            [estimate.mean for _, estimate in points],
-            yerr=[below, above],
-            label=plain_label(name),
-            **{**line_style(number), **style},
-        )
+        shift = step * (number - (len(table.rows) - 1) / 2)
+        draw_estimates(axes, row[start:], shift, plain_label(name), {**line_style(number), **style})
     names, shade = [], "all within\ntrained length"
     parts = zip(table.columns[start:], table.within[start:], table.sentences[start:])
     for x, (name, within, count) in enumerate(parts):
@@ -74,6 +66,18 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
     if differences:
         axes.axhline(0, color="0.4", linewidth=1, zorder=1)
     finish(figure, axes, output)
+
+
+def draw_estimates(
+    axes: Any, estimates: Sequence[Estimate], shift: float, label: str, style: Dict[str, Any]
+) -> None:
+    """Draw a row's estimates, and their intervals, at 0, 1, … plus ``shift``."""
+    points: List[Any] = [(x, one) for x, one in enumerate(estimates) if one.mean is not None]
+    bars = np.array([(one.mean - one.low, one.high - one.mean) for _, one in points])
+    # a bar must not point inwards, as where all samples lie to one side of the figure
+    bars = np.where(np.isfinite(bars), bars.clip(min=0), 0).reshape(-1, 2).T
+    places, means = [x + shift for x, _ in points], [one.mean for _, one in points]
+    axes.errorbar(places, means, yerr=bars, label=label, **style)
 
 
 def plot_curves(curves: Curves, output: str) -> None:

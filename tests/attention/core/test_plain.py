@@ -78,13 +78,7 @@ def same(found, expected, limit=1e-10):
     torch.testing.assert_close(found, expected, rtol=0, atol=limit)
 
 
-@kinds
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("side", [None, "left", "right"])
-def test_outputs_and_gradients_are_those_of_the_formula(
-    kind, causal, side, make_case, plain_attend
-):
-    case = make_case(kind, length=5, width=4, side=side, causal=causal, k=2)
+def check(case, plain_attend):
     expected, slopes = case.outputs_and_gradients(loops, torch.float64)
     found, gradients = case.outputs_and_gradients(plain_attend, torch.float64)
     same(found, expected)
@@ -93,15 +87,19 @@ def test_outputs_and_gradients_are_those_of_the_formula(
         same(gradients[name], slopes[name])
 
 
+@kinds
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("side", [None, "left", "right"])
+def test_outputs_and_gradients_are_those_of_the_formula(
+    kind, causal, side, make_case, plain_attend
+):
+    check(make_case(kind, length=5, width=4, side=side, causal=causal, k=2), plain_attend)
+
+
 @kinds_of_steps
 @pytest.mark.parametrize("queries, keys", [(1, 1), (1, 2), (1, 8), (3, 8)])
 def test_queries_for_more_keys_are_the_last_ones(kind, queries, keys, make_case, plain_attend):
-    case = make_case(kind, length=queries, keys=keys, width=4, side="left", k=2)
-    expected, slopes = case.outputs_and_gradients(loops, torch.float64)
-    found, gradients = case.outputs_and_gradients(plain_attend, torch.float64)
-    same(found, expected)
-    for name in slopes:
-        same(gradients[name], slopes[name])
+    check(make_case(kind, length=queries, keys=keys, width=4, side="left", k=2), plain_attend)
 
 
 @pytest.mark.parametrize("causal", [False, True])

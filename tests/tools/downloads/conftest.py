@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import threading
 import time
 
 import pytest
@@ -43,13 +42,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    """A server at ``server.url`` that notes its ``requests`` as (path, range)."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.files, server.faults, server.ranges = {}, [], True
-        server.requests = []
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        server.url = f"http://127.0.0.1:{server.server_address[1]}"
-        yield server
-        server.shutdown()
+def server(serve):
+    """A server that notes its ``requests`` as (path, range)."""
+    server = serve(Handler)
+    server.files, server.faults, server.ranges, server.requests = {}, [], True, []
+    return server
