@@ -26,6 +26,7 @@ _SCHEMA = {
     "task": {},
     "names": Each(str),
     "sha256": Maybe(str),
+    "own_sha256": Maybe(str),
 }
 
 
@@ -61,6 +62,8 @@ def write_folder(
     own = {name: weight for name, weight in weights.items() if name not in names}
     _save(own, os.path.join(folder, OWN))
     content = {"format": _FORMAT, **description, "names": names}
+    # of encodings without parameters the weights alone do not tell them apart
+    content["own_sha256"] = file_digest(os.path.join(folder, OWN))
     if hf_weights:
         _save(hf_weights, os.path.join(folder, MODEL))
         content["sha256"] = file_digest(os.path.join(folder, MODEL))
@@ -77,13 +80,16 @@ def read_folder(folder: str) -> ModelFolder:
     """Return the model of a folder; nothing in it is run.
 
     Raises:
-        UsageError: a file is missing or damaged, or ``model.safetensors`` is another one.
+        UsageError: a file is missing or damaged, or weights are those of another model.
     """
     path = os.path.join(folder, DESCRIPTION)
     description = load_json(path, _SCHEMA, "posenc export")
     if description["format"] != _FORMAT:
         raise UsageError(f"{path} is of a later version of posenc; update it to read the folder")
-    weights = read_safetensors(os.path.join(folder, OWN))
+    own = os.path.join(folder, OWN)
+    weights = read_safetensors(own)
+    if description.get("own_sha256") not in (None, file_digest(own)):
+        raise UsageError(f"{own} is not the one that posenc export wrote beside {path}")
     if description["names"]:
         file = os.path.join(folder, MODEL)
         hf_weights = read_safetensors(file)

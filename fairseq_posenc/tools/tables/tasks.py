@@ -1,5 +1,6 @@
 """Tables of results of ``posenc predict``: encodings by task, each column a metric of a subset."""
 
+import math
 from functools import partial
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -98,10 +99,10 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
             missing = "results by example: an older version predicted" if labelled else "labels"
             raise UsageError(f"{path} has no {missing}; {_AGAIN}")
         training = (name, score.task, score.notes.get("lr"), score.seed)
-        first = paths.setdefault(training, path)
-        if score.seed and first != path:
-            about = f"seed {score.seed} of {name} on {score.task}"
-            raise UsageError(f"{path} has {about}, as {first}: give each training once")
+        if score.seed and training in paths:
+            about = f"seed {score.seed} of {name} on {score.task}, as {paths[training]}"
+            raise UsageError(f"{path} has {about}: give each training once")
+        paths[training] = path
         runs.setdefault(name, []).append(score)
     return runs
 
@@ -156,7 +157,9 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
         table.notes.append("Of bits fewer are better.")
     several = [name for name, count in counts.items() if count > 1]
     unlike = precision_words({name: [score.precision for score in chosen[name]] for name in chosen})
-    table.words = unlike + failures(chosen) + differences_in_words(table, several)
+    table.words = (
+        unlike + failures(chosen) + _doubles(chosen) + differences_in_words(table, several)
+    )
     return table
 
 
@@ -168,6 +171,25 @@ def failures(runs: TaskRuns) -> List[str]:
         for score in results
         for sentence in score.failures(name, score.seed)
     ]
+
+
+def _doubles(runs: TaskRuns) -> List[str]:
+    """Return a sentence for each training with the results of another, as one model has them.
+
+    Two models that have learned nothing, or are right everywhere, may well have the same.
+    """
+    models: Dict[str, str] = {}
+    sentences = []
+    for name, results in runs.items():
+        for score in results:
+            model = f"{name}, seed {score.seed}," if score.seed else name
+            first = models.setdefault(str((score.task, score.per_example)), model)
+            figures = (value for figures in score.scores.values() for value in figures.values())
+            is_right = all(math.isclose(value, 100) for value in figures)
+            if first != model and not is_right and not score.nothing_learned():
+                about = f"the same results for all examples of {score.task}"
+                sentences.append(f"{first} and {model} have {about}: are they one model?")
+    return sentences
 
 
 def _of_best_learning_rates(runs: TaskRuns) -> Tuple[TaskRuns, List[str]]:

@@ -98,6 +98,14 @@ def test_a_sentencepiece_model_of_other_text_is_told(lm_checkpoint, data, tmp_pa
     assert "another model" not in "".join(notes)
 
 
+def test_weights_beside_the_description_of_another_model_are_refused(checkpoint, data, tmp_path):
+    for seed, name in enumerate(("alibi", "sinusoidal")):  # neither has parameters of its own
+        to_safetensors(str(checkpoint(name, seed)[0]), str(tmp_path / name), str(data))
+    (tmp_path / "sinusoidal/posenc.json").replace(tmp_path / "alibi/posenc.json")
+    with pytest.raises(UsageError, match="is not the one that posenc export wrote beside"):
+        import_model(str(tmp_path / "alibi"), str(tmp_path / "back" / "model.pt"))
+
+
 def test_a_folder_that_was_changed_is_refused(checkpoint, data, tmp_path):
     path, _ = checkpoint("sinusoidal")
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))

@@ -200,6 +200,18 @@ def test_results_that_cannot_be_compared_are_refused(runs, posenc, other, messag
 def test_a_training_counts_once(runs):
     with pytest.raises(UsageError, match="has seed 1 of a on MNLI, as .*give each training once"):
         read_task_runs(runs(a=[classes(0.9), classes(0.9)]))
+    with pytest.raises(UsageError, match="has seed 1 of a on MNLI, as .*give each training once"):
+        read_task_runs(2 * runs(a=[classes(0.9)]))
+
+
+@pytest.mark.parametrize(
+    ("result", "is_told"),
+    [(classes(0.9), True), (questions(0.5), True), (hidden(2), True), (classes(1), False),
+     (classes(0, predictions=[0] * 60), False)],
+)  # fmt: skip
+def test_two_models_with_the_same_results_are_told(runs, posenc, result, is_told):
+    printed = posenc("table", "--results", *runs(a=[result], b=[result]))
+    assert ("a, seed 1, and b, seed 1, have the same results" in printed.out) == is_told
 
 
 def test_frequencies_predict_frequent_tokens_better():
