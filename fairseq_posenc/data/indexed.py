@@ -82,6 +82,8 @@ def read_dictionary(file: str) -> Dictionary:
 
 def check_split(folder: str, split: str) -> None:
     """Check the binarised files of a split, all its parts and languages: :func:`check_indexed`."""
+    if "," in split:
+        raise UsageError(f"{split}: fairseq-generate takes one set; call it for each --gen-subset")
     for index in sorted(glob.glob(os.path.join(glob.escape(folder), f"{split}*.idx"))):
         check_indexed(index[: -len(".idx")])
 

@@ -6,7 +6,7 @@ from typing import Any, Iterator, Tuple
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, data_utils
 
 from fairseq_posenc import options
 from fairseq_posenc.data.indexed import check_split
@@ -65,7 +65,7 @@ def training_sizes(
             prefix = os.path.join(folder, f"{subset}{part or ''}.")
             for pair in (f"{source}-{target}.", f"{target}-{source}."):
                 paths = [prefix + pair + language for language in (source, target)]
-                sides = [data_utils.load_indexed_dataset(path, None) for path in paths]
+                sides = [data_utils.load_indexed_dataset(path, Dictionary()) for path in paths]
                 if all(side is not None for side in sides):
                     first, second = (np.array(side.sizes, dtype=np.int64) - 1 for side in sides)
                     yield first, second

@@ -22,6 +22,7 @@ from fairseq_posenc.guards import (
     source_bos,
     training_start,
 )
+from fairseq_posenc.guards.languages import LanguageComparison
 from fairseq_posenc.guards.option_checks import check_options
 from fairseq_posenc.guards.resumed_state import (
     average_of_weights,
@@ -32,7 +33,7 @@ from fairseq_posenc.guards.resumed_state import (
     patch_epoch_position,
     warn_of_lost_average,
 )
-from fairseq_posenc.guards.run_comparison import LanguageComparison, RunComparison
+from fairseq_posenc.guards.run_comparison import RunComparison
 
 _Comparison = Union[
     RunComparison, LanguageComparison, precision.PrecisionComparison, precision.TrainingPrecision

@@ -139,35 +139,6 @@ class RunComparison:
             logger.warning("%s", printable(text))
 
 
-class LanguageComparison:
-    """Compares the direction of translation of checkpoints with the languages asked for.
-
-    Models whose languages share a dictionary would translate the wrong way round without an error.
-    """
-
-    def __init__(self, task: Any, overrides: Mapping[str, Any] = {}, fine_tuning: bool = False):
-        sides, options = ("source_lang", "target_lang"), getattr(task, "cfg", None)
-        self.asked = tuple(overrides.get(side) or getattr(options, side, None) for side in sides)
-        self.fine_tuning = fine_tuning
-
-    def check(self, state: Any, path: str) -> None:
-        """Compare a checkpoint; one that does not record its languages may have any.
-
-        Raises:
-            UsageError: they are swapped, but in fine-tuning. Other languages are a warning.
-        """
-        task = group_options(state, "task")
-        trained = task.get("source_lang"), task.get("target_lang")
-        is_multilingual = task.get("lang_pairs") is not None
-        if is_multilingual or None in trained or None in self.asked or trained == self.asked:
-            return
-        text = "{} was trained to translate {} to {}, and {} to {} is asked for"
-        text = printable(text.format(path, *trained, *self.asked))
-        if trained == self.asked[::-1] and not self.fine_tuning:
-            raise UsageError(f"{text}; give --source-lang {trained[0]} --target-lang {trained[1]}")
-        logger.warning("%s", text)
-
-
 def policy_for(cfg: Any, resumed: bool, is_ours: bool) -> ComparisonPolicy:
     """Return the policy for a training that begins with a checkpoint.
 

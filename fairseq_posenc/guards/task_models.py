@@ -14,6 +14,7 @@ from fairseq.models import (
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.tasks.masked_lm import MaskedLMTask
+from fairseq.tasks.multilingual_translation import MultilingualTranslationTask
 from fairseq.tasks.translation import TranslationTask
 
 from fairseq_posenc.errors import UsageError
@@ -68,6 +69,11 @@ def patch_build_model() -> None:
     def build_model(cfg: Any, task: Any, *args: Any, **kwargs: Any) -> Any:
         arch = getattr(cfg, "arch", None) or getattr(cfg, "_name", None)
         of_model = family_of(arch)
+        if of_model and isinstance(task, MultilingualTranslationTask):
+            raise UsageError(
+                f"{arch} is one model, and --task multilingual_translation takes one for each "
+                "pair: --task posenc_multilingual trains one on all"
+            )
         wanted = next((family for family in FAMILIES if isinstance(task, family.task)), None)
         if getattr(task, "gives_segments", False):
             wanted = FAMILIES[-1]  # also those that fine-tune

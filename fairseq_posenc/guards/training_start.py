@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
@@ -44,7 +45,19 @@ def patch_start() -> None:
         max_positions: Any = None,
         ignore_invalid_inputs: bool = False,
     ) -> Any:
-        remaining = filter_indices(self, indices, dataset, max_positions, ignore_invalid_inputs)
+        try:
+            remaining = filter_indices(self, indices, dataset, max_positions, ignore_invalid_inputs)
+        # bare, of sizes, with advice for data sets
+        except Exception as error:
+            if not str(error).startswith("Size of sample #"):
+                raise
+            longest = max(np.max(dataset.size(index)) for index in indices)
+            raise UsageError(
+                f"a sample has {longest} tokens, more than the {max_positions} that task and model "
+                "take: raise --max-source-positions (in Python max_source_positions=) and the like "
+                "if the model may, or leave such samples out with "
+                "--skip-invalid-size-inputs-valid-test"
+            ) from None
         if not len(remaining):
             raise UsageError(
                 f"nothing is left of {len(dataset)} samples: all are longer than {max_positions} "

@@ -82,6 +82,14 @@ class _Hub(hub_utils.GeneratorHubInterface):
             self._warn_of_limit(tokenized_sentences, hypotheses, options)
         return hypotheses
 
+    def _build_batches(self, tokens: List[Tensor], skip_invalid_size_inputs: bool) -> Any:
+        """Return batches, of as many tokens as in training, or of a text that is longer."""
+        sets = self.cfg.dataset
+        if sets.max_tokens is not None:
+            # behind BOS or the tag of a language
+            sets.max_tokens = max(sets.max_tokens, *(len(text) + 1 for text in tokens))
+        return super()._build_batches(tokens, skip_invalid_size_inputs)
+
     def _warn_of_limit(self, sources: Any, hypotheses: Any, options: Dict[str, Any]) -> None:
         search = {**self.cfg.generation, **options}
         a, b = (float(str(search[name])) for name in ("max_len_a", "max_len_b"))

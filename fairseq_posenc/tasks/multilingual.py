@@ -29,10 +29,19 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
         """Check the languages, and load the dictionaries."""
         if args.lang_pairs is None and args.source_lang and args.target_lang:
             args.lang_pairs = f"{args.source_lang}-{args.target_lang}"
+        pairs = args.lang_pairs or []
+        for pair in pairs.split(",") if isinstance(pairs, str) else pairs:
+            if pair.count("-") != 1:
+                raise UsageError(
+                    f"--lang-pairs {pair}: expected two languages with a hyphen between, such as "
+                    "en-de; write those that have one themselves as zh_CN, in names of files, too"
+                )
         try:
             languages, dictionaries, training = MultilingualDatasetManager.prepare(
                 cls.load_dictionary, args, **kwargs
             )
+        except UsageError:
+            raise
         # fairseq's errors about languages are ValueErrors
         except ValueError as error:
             raise UsageError(
@@ -61,9 +70,10 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
             check_split(folder, split)
         try:
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, KeyError) as error:
             raise UsageError(
-                f"there is no binarised '{split}' set: {error}; run posenc prepare translation"
+                f"there is no binarised '{split}' set of {error} in {self.args.data}; run posenc "
+                "prepare translation"
             ) from None
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):

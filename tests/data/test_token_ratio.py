@@ -26,6 +26,13 @@ def test_the_ratio_counts_tokens_without_the_end_of_sentence(tmp_path):
     assert training_token_ratio(task(tmp_path)) == 12 / 8
 
 
+def test_text_that_is_not_binarised_counts_too(tmp_path):
+    """fairseq reads it by ``--dataset-impl raw``."""
+    for language, text in (("en", "a b\n"), ("de", "a b c\n")):
+        (tmp_path / f"train.en-de.{language}").write_text(text)
+    assert training_token_ratio(task(tmp_path)) == 3 / 2
+
+
 def test_all_parts_and_shards_count_and_so_does_the_other_direction(tmp_path):
     other = tmp_path / "other"
     other.mkdir()

@@ -143,6 +143,37 @@ def test_a_model_of_many_languages_asks_which_to_translate(checkpoint, data, mon
         call(monkeypatch, "generate", data / "pairs", [*words, "--batch-size", "8"])
 
 
+MULTILINGUAL = ["--task", "posenc_multilingual", *LANGUAGES]
+PAIR = ["--task", "translation", *LANGUAGES]
+
+
+@pytest.mark.parametrize(
+    "trained, words, told",
+    [
+        # translated without the tag that says into which language, in silence
+        ("posenc_multilingual", [*MULTILINGUAL, *PAIRS[:-1]],
+         "with --encoder-langtok tgt --decoder-langtok .*this command .*tgt no --decoder-langtok"),
+        ("translation_multi_simple_epoch", [*MULTILINGUAL, "--encoder-langtok", "src"],
+         "with --encoder-langtok tgt .* this command has --encoder-langtok src"),
+        # these were told to prepare the data with other subwords
+        ("posenc_multilingual", [*MULTILINGUAL, *PAIRS, "--langs", "en,de"],
+         "trained on the languages de,en, .*this command has en,de: give all of them by --langs"),
+        ("posenc_multilingual", PAIR, "between many languages: --task posenc_multilingual"),
+        ("posenc_translation", [*MULTILINGUAL, *PAIRS], "one pair of languages: --task posenc_tr"),
+        ("posenc_multilingual", [*MULTILINGUAL, *PAIRS, "--gen-subset", "valid,test"],
+         "valid,test: fairseq-generate takes one set"),
+        ("posenc_multilingual", [*MULTILINGUAL, *PAIRS, "--gen-subset", "tset"],
+         "no binarised 'tset' set of 'main:en-de' in"),
+    ],
+)  # fmt: skip
+def test_languages_and_sets_are_asked_for_as_in_training(
+    trained, words, told, checkpoint, data, monkeypatch
+):
+    words = ["--path", checkpoint(trained), "--batch-size", "8", *words]
+    with pytest.raises(UsageError, match=told):
+        call(monkeypatch, "generate", data / "pairs", words)
+
+
 def test_a_set_is_shared_out_once_and_not_by_an_option_without_effect(
     checkpoint, data, monkeypatch, capsys
 ):

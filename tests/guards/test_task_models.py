@@ -5,11 +5,13 @@ from argparse import Namespace
 import pytest
 from fairseq import models
 from fairseq.tasks.language_modeling import LanguageModelingTask
+from fairseq.tasks.multilingual_translation import MultilingualTranslationTask
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.task_models import check_family
 from fairseq_posenc.models import bert, transformer, transformer_lm  # noqa: F401
 from fairseq_posenc.tasks.masked_lm import PosencMaskedLMTask
+from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tasks.sentence_prediction import PosencSentencePredictionTask
 from fairseq_posenc.tasks.translation import PosencTranslationTask
 
@@ -38,6 +40,18 @@ def test_a_model_that_is_made_for_another_task_is_refused(arch, task):
         models.build_model(Namespace(arch=arch), task.__new__(task))
     assert f"{arch} is {ARCHITECTURES[arch]}, and --task " in str(error.value)
     assert f" takes {TASKS[task]}, such as --arch posenc_" in str(error.value)
+
+
+def test_one_model_for_each_pair_of_languages_is_no_task_of_one_model():
+    with pytest.raises(UsageError, match="--task posenc_multilingual trains one on all"):
+        task = MultilingualTranslationTask.__new__(MultilingualTranslationTask)
+        models.build_model(Namespace(arch="posenc_transformer_tiny"), task)
+
+
+@pytest.mark.parametrize("pairs", ["en-zh-CN", ["en-de", "en"]])
+def test_pairs_are_of_two_languages(pairs):
+    with pytest.raises(UsageError, match="--lang-pairs .*: expected two languages with a hyphen"):
+        PosencMultilingualTask.setup_task(Namespace(lang_pairs=pairs))
 
 
 def test_a_training_begins_with_weights_of_its_own_family():

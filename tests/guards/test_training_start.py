@@ -31,6 +31,9 @@ class Sentences(FairseqDataset):
     def __len__(self):
         return len(self.sizes)
 
+    def size(self, index):
+        return self.sizes[index]
+
 
 @pytest.mark.parametrize(
     "lengths, told",
@@ -45,6 +48,11 @@ def test_a_set_of_which_nothing_is_left_is_refused(lengths, told):
         return
     with pytest.raises(UsageError, match=told):
         task.filter_indices_by_size(indices, sentences, 5, ignore_invalid_inputs=True)
+    if lengths:
+        with pytest.raises(
+            UsageError, match="a sample has 9 tokens, more than the 5 .*raise --max"
+        ):
+            task.filter_indices_by_size(indices, sentences, 5)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):

@@ -112,6 +112,16 @@ def test_a_sentencepiece_model_beside_the_data_is_used(load, folders, caplog):
         load()
 
 
+def test_a_text_may_be_longer_than_the_batches_of_the_training(load, save):
+    save(max_tokens=20, prepend_source_bos=True)
+    text = "man " * 25
+    assert len(load().translate(["man", text], beam=1, max_len_b=2)) == 2
+    with pytest.raises(UsageError, match="has 1028 tokens, more than .*max_source_positions="):
+        load().translate([text, "man " * 1026], beam=1, max_len_b=2)
+    longer = load(max_source_positions=2000)
+    assert len(longer.translate([text, "man " * 1026], beam=1, max_len_b=2)) == 2
+
+
 def test_codes_that_are_none_are_reported_in_one_line(load, folders):
     (folders[1] / "codes").write_text("no BPE at all\n")
     with pytest.raises(UsageError, match=f"{folders[1]}/codes, line 1: no BPE operation"):
