@@ -25,6 +25,7 @@ def grow(grammar: Grammar, length: int) -> Optional[tree.Sentence]:
     while draft.rest > 0 and failures < _MOST_FAILURES:
         before = draft.rest
         grammar.rng.weighted(_STEPS)(draft)
+        # many steps in a row that find no room: what is left may be too short for any
         failures = 0 if draft.rest < before else failures + 1
     return draft.sentence if draft.rest == 0 else None
 
@@ -119,6 +120,7 @@ class Draft:
         clause = self.rng.pick(self.clauses)
         phrase = self.rng.pick(clause.phrases)
         fits = adjunct in phrase.verb.adjuncts and not phrase.closed
+        # the gap of a relative clause already is its companion or place
         left_open = clause.gap and clause.gap.role[0] == adjunct
         return clause, phrase if fits and not left_open else None
 
@@ -187,6 +189,7 @@ class Draft:
         clause = self.rng.pick(self.clauses)
         last = clause.subject is None or self.rng.chance(0.6)
         group = _last(clause.phrases[-1]) if last else clause.subject
+        # behind a subject it stands in the middle of the clause, where one reads less nesting
         deepest = DEEPEST if last else DEEPEST - 1
         if group is None or group.pronominal or group.relative or len(group.members) > 1:
             return

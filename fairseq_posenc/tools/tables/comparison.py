@@ -194,6 +194,7 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
     settings = {row.setting for row in table.rows}
     groups: Dict[OurRow, List[Cell]] = {}
     for cell in cells:
+        # a table without settings has our cells of all of them in one row
         setting = None if settings == {None} else cell.setting
         groups.setdefault(OurRow(setting, cell.row, cell.options), []).append(cell)
     measures = dict(table.measures)
@@ -211,6 +212,7 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
             if row.has(group.setting, group.options)
         ]
         matching.update(entry.our_row for entry in matches if entry.our_row)
+        # where the paper shows the best of several options, so do we
         if table.best:
             matches.sort(key=lambda entry: entry.figures[table.best or ""].order())
             matches = matches[-1:]
@@ -248,6 +250,7 @@ def summarise(
     values = _by_lr(row_cells, measure, cells)
     lr, average, part = "", statistics.mean, None
     if measure.task and values:
+        # as the paper: the learning rate that is best in development, and its median over seeds
         subset, metric = CHOICES[measure.task]
         choice = _by_lr(row_cells, Measure((subset,), metric, task=measure.task), cells)
         candidates = {rate: figures for rate, figures in choice.items() if rate in values}

@@ -134,6 +134,7 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
         raise UsageError(
             f"no result has --metric {metric}; there are {', '.join(sorted(available))}"
         )
+    # a table of one metric is called by it
     metrics = {column.metric for column in columns}
     title = TITLES[metrics.pop()] if len(metrics) == 1 else "Scores"
     figures = _bootstrap([score for _, score in scores], columns)
@@ -257,6 +258,7 @@ def _bootstrap(scores: Sequence[TaskScore], columns: Sequence[Column]) -> Figure
         for subset in subsets:
             if (task, subset, metric) not in figures:
                 examples = [partial(measure, metric, score.columns(subset)) for score in trainings]
+                # of all examples, and behind that of each sample
                 values = [[figure()] for figure in examples]
                 drawn = bootstrap(examples, trainings[0].count(subset))
                 figures[task, subset, metric] = np.hstack([values, drawn])

@@ -99,8 +99,10 @@ def _fuse(source: ExportSource, fused: FusedAttention) -> Dict[str, Tensor]:
                 for part in "qkv"
             )
             if fused.half_split:
+                # ours turns channels 2c and 2c + 1 together, theirs c and c + half a head
                 queries, keys = (torch.cat([x[:, ::2], x[:, 1::2]], 1) for x in (queries, keys))
             name = f"{fused.module.replace('#', str(number))}.query_key_value.{ending}"
+            # (heads, 3, head channels, …) -> (3 channels, …)
             projections[name] = torch.stack([queries, keys, values], 1).flatten(0, 2)
     return projections
 
