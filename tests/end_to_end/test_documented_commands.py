@@ -5,6 +5,7 @@ import gzip
 import itertools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -75,21 +76,21 @@ def smaller(line):
 def script(page):
     """Return all commands of a page as one small script."""
     lines = "\n".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
-    return "\n".join(["set -euo pipefail", *map(smaller, lines)])
+    return "\n".join(map(smaller, lines))
 
 
 @pytest.fixture
 def do(tmp_path, copies):
-    """A function that runs a command line in a folder that looks like the repository."""
+    """A function that runs a script of bash in a folder that looks like the repository."""
     for name in ("fairseq_posenc", "recipes", "scripts", "tests"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
     path = os.pathsep.join([str(copies.bin), os.path.dirname(sys.executable), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}
 
-    def do(*command):
+    def do(lines):
         done = subprocess.run(
-            list(command), cwd=tmp_path, env=environment, encoding="utf-8",
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ["bash", "-euo", "pipefail", "-c", lines], cwd=tmp_path, env=environment,
+            encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-4000:]
         return done.stdout
@@ -99,8 +100,7 @@ def do(tmp_path, copies):
 
 def parallel_text(do):
     """Parallel text in train, valid and test."""
-    do("python", "-m", "recipes.corpus", "--output", ".", "--train", "90", "--valid", "30",
-       "--test", "30", "--quiet")  # fmt: skip
+    do("python -m recipes.corpus --output . --train 90 --valid 30 --test 30 --quiet")
 
 
 def english_french(do, folder):
@@ -148,15 +148,17 @@ fairseq-generate bin $task --path row/seed1/average.pt --max-len-b 9 \\
 def trained(do, encoding, neighbours=1):
     """Data in bin/, and a tiny model with its translations in row/seed1/."""
     parallel_text(do)
-    do("bash", "-c", f"set -euo pipefail\nencoding={encoding} neighbours={neighbours}" + TRAINED)
+    do(f"encoding={encoding} neighbours={neighbours}" + TRAINED)
 
 
 def results_of_multi30k(do, folder):
     """What docs/analyses.md starts from."""
     for setting, neighbours in ("multi30k", 1), ("multi30k_interpolate", 3):
         trained(do, "rel_scalar", neighbours)
-        do("bash", "-c", "posenc score --bins 5,10 --data bin "
-           "--generated row/seed1/generate.out --output row/seed1/score.json")  # fmt: skip
+        do(
+            "posenc score --bins 5,10 --data bin --generated row/seed1/generate.out "
+            "--output row/seed1/score.json"
+        )
         runs = folder / "runs" / setting
         runs.mkdir(parents=True)
         for name in ("bin", "row"):
@@ -169,8 +171,6 @@ def translation_model(do, folder, cut="--bpe 50"):
     """What pages on trained models start from: what README.md's own data become."""
     parallel_text(do)
     do(
-        "bash",
-        "-c",
         f"""posenc prepare translation --source-lang en --target-lang de {cut} \\
         --train train --valid valid --test test --output bin
         fairseq-train bin --user-dir fairseq_posenc --task posenc_translation --cpu \\
@@ -185,8 +185,6 @@ def two_models(do, folder):
     """What docs/change_encoding.md starts from: README.md's model, and one with a table."""
     translation_model(do, folder)
     do(
-        "bash",
-        "-c",
         """fairseq-train bin --user-dir fairseq_posenc --task posenc_translation --cpu \\
         --arch posenc_transformer_tiny --share-all-embeddings --position-encoding learned \\
         --optimizer adam --max-tokens 500 --max-update 1 --save-dir learned""",
@@ -196,7 +194,7 @@ def two_models(do, folder):
 def configured(do, folder):
     """What docs/bigger_machines.md starts from: its file of options, and data in bin/."""
     parallel_text(do)
-    do("bash", "-c", "neighbours=1" + TRAINED.split("task=")[0])
+    do("neighbours=1" + TRAINED.split("task=")[0])
     [options] = blocks("docs/bigger_machines.md", "yaml")
     (folder / "cape.yaml").write_text(options, encoding="utf-8")
 
@@ -228,9 +226,9 @@ PREPARED = {
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_run(page, do, tmp_path):
     PREPARED.get(page, lambda do, folder: None)(do, tmp_path)
-    do("bash", "-c", script(page))
+    do(script(page))
     text = (REPOSITORY / page).read_text(encoding="utf-8")
     for command in set(re.findall(r"`(posenc(?: [a-z][\w-]*)+)", text)):
-        do("bash", "-c", f"{command} --help")
+        do(f"{command} --help")
     for code in blocks(page, "python"):
-        assert do("python", "-c", code).strip()
+        assert do(f"python -c {shlex.quote(code)}").strip()

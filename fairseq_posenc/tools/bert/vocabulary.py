@@ -117,24 +117,37 @@ def learn_sentencepiece(
         UsageError: there is no text, the size cannot hold the characters, or the folder cannot be
             written.
     """
-    sentencepiece = library("sentencepiece")
-    model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_known(lines()),
-            model_writer=model,
-            model_type="unigram",
+        model = train_unigram(
+            _known(lines()),
             vocab_size=size - 2,  # the library counts <unk>, <s> and </s>
-            hard_vocab_limit=False,
             character_coverage=character_coverage,
-            max_sentence_length=_LONGEST_LINE,
-            minloglevel=2,
         )
-    except SystemError as error:  # lines() has raised
-        raise error.__cause__ or error from None
     except RuntimeError as error:
         raise _explained(error, size) from None
-    write_model(model.getvalue(), folder)
+    write_model(model, folder)
+
+
+def train_unigram(lines: Iterator[str], **options: Any) -> bytes:
+    """Learn a unigram model, with these options of the library, and return its file.
+
+    Raises:
+        RuntimeError: the library refuses the lines or options, and what the lines themselves raise.
+    """
+    model = io.BytesIO()
+    try:
+        library("sentencepiece").SentencePieceTrainer.train(
+            sentence_iterator=lines,
+            model_writer=model,
+            model_type="unigram",
+            hard_vocab_limit=False,
+            max_sentence_length=_LONGEST_LINE,
+            minloglevel=2,
+            **options,
+        )
+    except SystemError as error:  # the lines have raised
+        raise error.__cause__ or error from None
+    return model.getvalue()
 
 
 def write_model(model: bytes, folder: str) -> None:

@@ -6,7 +6,6 @@ and back when pieces are joined. The rule is part of the model, so that every pr
 joins by the model does the same.
 """
 
-import io
 import os
 import tempfile
 from collections import Counter
@@ -20,11 +19,10 @@ from fairseq_posenc.data.subwords import SentencePiece, library
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.bert import sampling
-from fairseq_posenc.tools.bert.vocabulary import write_model
+from fairseq_posenc.tools.bert.vocabulary import train_unigram, write_model
 from fairseq_posenc.tools.writing import replacing
 
 _MOST_LINES = 4_000_000  # which the library holds in memory
-_LONGEST_LINE = 1 << 20  # bytes; the library skips longer ones, without a word
 # by the number of pairs, how many pieces besides the characters; small text has few words twice
 _DEFAULTS = ((100_000, 4_000), (1_000_000, 10_000), (float("inf"), 32_000))
 _META = 3  # <unk>, <s> and </s>
@@ -97,33 +95,25 @@ def _count(files: Sequence[str]) -> Tuple[int, Set[str]]:
 
 
 def _train(lines: Iterator[str], size: int, needed: Set[str]) -> bytes:
-    model = io.BytesIO()
     with tempfile.TemporaryDirectory() as temporary:
         there, back = (os.path.join(temporary, name) for name in ("there.tsv", "back.tsv"))
         _write_rules(there, rules())
         _write_rules(back, {mark: character for character, mark in rules().items()})
         try:
-            library("sentencepiece").SentencePieceTrainer.train(
-                sentence_iterator=lines,
-                model_writer=model,
-                model_type="unigram",
+            model = train_unigram(
+                lines,
                 vocab_size=size + _META,
-                hard_vocab_limit=False,
                 character_coverage=1.0,
                 required_chars="".join(sorted(needed.difference(_ALONE))),  # and of other lines
                 user_defined_symbols=_ALONE,
                 normalization_rule_tsv=there,
                 denormalization_rule_tsv=back,
                 remove_extra_whitespaces=False,
-                max_sentence_length=_LONGEST_LINE,
-                minloglevel=2,
             )
-        except SystemError as error:  # the lines have raised
-            raise error.__cause__ or error from None
         except RuntimeError as error:
             raise UsageError(f"SentencePiece cannot learn: {first_line(error)}") from None
     # the names of the files of the rules are those of this machine and this run
-    return without_field(model.getvalue(), _NORMALISERS, _RULES)
+    return without_field(model, _NORMALISERS, _RULES)
 
 
 def write_dictionary(files: Sequence[str], folder: str) -> str:
