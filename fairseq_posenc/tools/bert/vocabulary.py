@@ -134,10 +134,18 @@ def train_unigram(lines: Iterator[str], **options: Any) -> bytes:
     Raises:
         RuntimeError: the library refuses the lines or options, and what the lines themselves raise.
     """
-    model = io.BytesIO()
+    model, raised = io.BytesIO(), []
+
+    def watched() -> Iterator[str]:
+        try:
+            yield from lines
+        except (Exception, KeyboardInterrupt) as error:
+            raised.append(error)
+            raise
+
     try:
         library("sentencepiece").SentencePieceTrainer.train(
-            sentence_iterator=lines,
+            sentence_iterator=watched(),
             model_writer=model,
             model_type="unigram",
             hard_vocab_limit=False,
@@ -145,8 +153,10 @@ def train_unigram(lines: Iterator[str], **options: Any) -> bytes:
             minloglevel=2,
             **options,
         )
-    except SystemError as error:  # the lines have raised
-        raise error.__cause__ or error from None
+    except (RuntimeError, SystemError):
+        if raised:  # of the library's error, 0.2.3 has the text of this one alone
+            raise raised[0] from None
+        raise
     return model.getvalue()
 
 

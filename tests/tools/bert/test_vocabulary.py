@@ -57,3 +57,13 @@ def test_impossible_vocabularies_are_refused_in_one_line(tmp_path, learn):
         with pytest.raises(UsageError, match="there are no words"):
             learn(lambda lines=lines: iter(lines), tmp_path, 100)
     assert not list(tmp_path.iterdir())
+
+
+@each_kind
+def test_what_is_wrong_with_the_lines_is_what_is_told(tmp_path, learn):
+    def damaged():
+        yield from LINES
+        raise UsageError("text, line 201: invalid UTF-8")
+
+    with pytest.raises(UsageError, match="^text, line 201: invalid UTF-8$"):
+        learn(damaged, tmp_path, 86)
