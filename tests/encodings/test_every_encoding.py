@@ -47,6 +47,19 @@ def test_terms_have_the_shapes_that_the_stack_expects(name, decoder, batch, plac
 
 
 @both_sides
+def test_all_tensors_are_made_on_the_device_of_the_tokens(name, decoder, batch, place):
+    """Tensors of `meta` do not mix with those of another device, as those of a GPU do not."""
+    encoding = make(name, decoder).to("meta")
+    for lengths in ([5, 3], [1, 1]):
+        terms = encoding(place(batch(lengths).to("meta"), padded=True))
+        hidden = torch.empty(lengths[0], 2, CHANNELS, device="meta")
+        tensors = [terms.input, *(layer(hidden) for layer in terms.after_layer.values())]
+        for layer in terms.attention.values():
+            tensors += vars(layer).values()
+        assert {tensor.device.type for tensor in tensors if torch.is_tensor(tensor)} <= {"meta"}
+
+
+@both_sides
 def test_evaluation_draws_nothing(name, decoder, batch, place, effect):
     encoding, positions = make(name, decoder), place(batch([6, 3]))
     before = torch.get_rng_state()
