@@ -21,6 +21,7 @@ from torch import Tensor
 
 from fairseq_posenc.data.segmentation import (
     CODES,
+    SEPARATOR,
     TOKENIZER,
     BytePairEncoder,
     SentencePieces,
@@ -53,13 +54,20 @@ class _TextCodec(NamedTuple):
     decode: Callable[[str], str]
 
 
-def _moses(path: str, source: str, target: str) -> _TextCodec:
-    """Tokenise as ``posenc prepare`` did, and detokenise as ``posenc score`` does."""
+def _moses(path: str, source: str, target: str, dictionary: Dictionary) -> _TextCodec:
+    """Tokenise as ``posenc prepare`` did, and detokenise as ``posenc score`` does.
+
+    Where the dictionary has ``<sep>``, sentences that it joins are tokenised each, as in training.
+    """
     moses = read_moses(path, source)
-    return _TextCodec(
-        lambda text: tokenise_lines([_one_line(text)], moses)[0],
-        lambda text: detokenise_lines([text], target)[0],
-    )
+    between = f" {SEPARATOR} "
+
+    def tokenise(text: str) -> str:
+        line = _one_line(text)
+        sentences = line.split(between) if SEPARATOR in dictionary else [line]
+        return between.join(tokenise_lines(sentences, moses))
+
+    return _TextCodec(tokenise, lambda text: detokenise_lines([text], target)[0])
 
 
 def _sentence_pieces(path: str, dictionary: Dictionary) -> _TextCodec:
@@ -157,7 +165,7 @@ def load(
     arguments.update({name: _find(folders, files) for name, files in _FILES.items()})
     arguments.update({name: value for name, value in options.items() if value is not None})
     hub.bpe = _build_subwords(arguments, options, folders, task)
-    hub.tokenizer = _build_tokenizer(arguments, options, folders)
+    hub.tokenizer = _build_tokenizer(arguments, options, folders, task.source_dictionary)
     return hub
 
 
@@ -189,7 +197,12 @@ def _build_subwords(
     return encoders.build_bpe(Namespace(**{**arguments, "bpe": bpe})) if bpe else None
 
 
-def _build_tokenizer(arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str]) -> Any:
+def _build_tokenizer(
+    arguments: Dict[str, Any],
+    options: Dict[str, Any],
+    folders: List[str],
+    dictionary: Dictionary,
+) -> Any:
     """Return the tokenizer of the options, or of ``tokeniser.json``."""
     if "tokenizer" in options:
         return encoders.build_tokenizer(
@@ -199,7 +212,7 @@ def _build_tokenizer(arguments: Dict[str, Any], options: Dict[str, Any], folders
         return None
     path = _find(folders, [TOKENIZER])
     if path:
-        return _moses(path, arguments["source_lang"], arguments["target_lang"])
+        return _moses(path, arguments["source_lang"], arguments["target_lang"], dictionary)
     if arguments["bpe_codes"] and options.get("bpe", "subword_nmt") == "subword_nmt":
         logger.warning(
             "sentences are taken as tokenised: no %s in %s says how (posenc prepare pairs "

@@ -95,6 +95,15 @@ def test_text_is_cut_as_the_recipes_cut_it(load, folders, corpus):
     assert len(hub.translate(RAW, beam=2, max_len_b=5)) == len(RAW)
 
 
+def test_sentences_that_a_separator_joins_are_tokenised_each(load):
+    hub, sentences = load(), ["The man isn't asleep.", "A dog."]
+    joined = " <sep> ".join(sentences)
+    assert "<sep>" not in hub.tokenize(joined).split()
+    hub.task.source_dictionary.add_symbol("<sep>")
+    assert hub.tokenize(joined) == " <sep> ".join(map(hub.tokenize, sentences))
+    assert "<sep>" in hub.apply_bpe(hub.tokenize(joined)).split()
+
+
 def test_a_sentencepiece_model_beside_the_data_is_used(load, folders, caplog):
     (folders[1] / "codes").unlink()
     (folders[1] / "tokeniser.json").unlink()
