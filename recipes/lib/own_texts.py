@@ -63,7 +63,20 @@ class Own(RecipeText):
         """Make binary data, and with ``--longest N,none`` that of all lengths by its subwords."""
         self._prepare(self.prepare, self.bin)
         if isinstance(self.beside, _LongTextToo):
+            self._check_limit()
             self._prepare(self.beside.prepare, self.beside.bin)
+
+    def _check_limit(self) -> None:
+        """Raise a UsageError where every pair is within the limit: all would be trained twice."""
+        longest = self.config["longest"]
+        lines = [] if self.recipe.is_plan else read_lines(self.recipe.path("prepare.log"))
+        counts = [line for line in lines if re.match(r"train: [\d,]+ .*pairs", line)]
+        if counts and not any("longer than --max-length" in line for line in counts):
+            raise UsageError(
+                f"no training pair is longer than {longest} subwords, so that both trainings of "
+                f"--longest {longest},none would be the same: give a smaller number, another "
+                "--run-dir, or no --longest"
+            )
 
     def _prepare(self, options: Sequence[str], output: str) -> None:
         recipe, log = self.recipe, self.recipe.path("prepare.log")
