@@ -2,7 +2,9 @@
 
 import logging
 import os
+from typing import Any
 
+import numpy as np
 from fairseq.data.encoders import TOKENIZER_REGISTRY
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.tasks.translation import TranslationConfig
@@ -35,3 +37,19 @@ def check_bleu_options(cfg: TranslationConfig, folder: str) -> None:
     has_pieces = os.path.exists(os.path.join(folder, SentencePiece.name))
     if has_pieces and cfg.eval_bleu_remove_bpe != "sentencepiece":
         logger.warning("BLEU is of pieces, not of words: give --eval-bleu-remove-bpe sentencepiece")
+
+
+def warn_of_limit(cfg: TranslationConfig, split: str, pairs: Any) -> None:
+    """Warn where ``--eval-bleu`` may not translate as far as references are long."""
+    if not cfg.eval_bleu:
+        return
+    search = parse_json(cfg.eval_bleu_args or "{}", "--eval-bleu-args")
+    # fairseq's defaults; EOS is no token of these
+    limits = search.get("max_len_a", 0) * (pairs.src_sizes - 1) + search.get("max_len_b", 200)
+    cut = int(np.sum(pairs.tgt_sizes - 1 > limits))
+    if cut:
+        logger.warning(
+            "%d of %d references of the '%s' set are longer than --eval-bleu lets a translation "
+            """be: give --eval-bleu-args '{"max_len_a": 1.5, "max_len_b": 10}'""",
+            cut, len(pairs.tgt_sizes), split,
+        )  # fmt: skip

@@ -15,7 +15,7 @@ from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.data.source_bos import align_without_bos, with_source_bos
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
-from fairseq_posenc.tasks.bleu_options import check_bleu_options
+from fairseq_posenc.tasks.bleu_options import check_bleu_options, warn_of_limit
 
 OUR_TRANSLATION = "posenc_translation"
 
@@ -91,10 +91,7 @@ class PosencTranslationTask(TranslationTask):
         return generator
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split.
-
-        Too long a pair is an error now; fairseq would find it in the first validation only.
-        """
+        """Load a split; too long a pair is an error now, not in fairseq's first validation."""
         folders = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(folders) if split == self.cfg.train_subset else 0
         check_split(folders[shard], split)
@@ -119,6 +116,7 @@ class PosencTranslationTask(TranslationTask):
         before_training = split != self.cfg.train_subset and "task_cfg" not in kwargs
         if before_training and not self.cfg.skip_invalid_size_inputs_valid_test:
             self._check_lengths(split)
+            warn_of_limit(self.cfg, split, self.datasets[split])
 
     def _check_lengths(self, split: str) -> None:
         pairs, limits = self.datasets[split], self.max_positions()

@@ -88,6 +88,22 @@ def test_validation_sets_may_be_as_long_as_positions_and_training_sets_longer(ta
     task.load_dataset("valid")
 
 
+@pytest.mark.parametrize(
+    "search, told",
+    [("{}", True), ('{"max_len_b": 300}', False), ('{"max_len_a": 1.5, "max_len_b": 10}', False)],
+)
+def test_a_validation_by_bleu_that_cuts_translations_says_so(task, tmp_path, caplog, search, told):
+    for language, length in (("en", 180), ("de", 201)):
+        sentences = [[4] * length + [2]] * 2 + [[4, 2]]
+        binarise(tmp_path / "0" / f"valid.en-de.{language}", sentences)
+    task.load_dataset("valid")
+    assert "longer than --eval-bleu" not in caplog.text
+    task.cfg.eval_bleu, task.cfg.eval_bleu_args = True, search
+    task.load_dataset("valid")
+    warning = "2 of 3 references of the 'valid' set are longer than --eval-bleu lets"
+    assert (warning in caplog.text) == told
+
+
 def test_sources_are_cut_so_that_bos_fits(task):
     task.cfg.prepend_source_bos = task.cfg.truncate_source = True
     for limit, source in ((5, [0, 4, 4, 4, 2]), (4, [0, 4, 4, 2]), (3, [0, 4, 2])):
