@@ -242,25 +242,6 @@ def test_each_encoding_is_trained_on_all_lengths_too_and_stands_in_the_same_repo
     assert (tmp_path / "run/settings").read_text() == settings_of_first
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("train: 60 pairs", 1),
-        ("train: 58 of 60 pairs kept; 2 (3.3%) left out: 2 with an empty side", 1),
-        (
-            "train: 58 of 60 pairs kept; 2 (3.3%) left out: 2 longer than --max-length 40 subwords",
-            0,
-        ),
-    ],
-)
-def test_a_limit_that_leaves_nothing_out_trains_nothing_twice(own, tmp_path, line, expected):
-    (tmp_path / "bin" / "posenc").write_text(f"{STAND_IN}print({line!r})\n")
-    printed, status = own("--longest", "40,none")
-    assert status == expected and printed.count("would be the same") == expected, printed
-    assert len(trainings(tmp_path)) == (0 if expected else 2)
-    assert own("--longest", "40,none", "--plan")[1] == 0
-
-
 @pytest.mark.parametrize("longest", ["none", "40,50", "0", "40,none,none"])
 def test_a_limit_of_another_form_is_refused(own, longest):
     printed, status = own("--longest", longest)
