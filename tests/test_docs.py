@@ -155,7 +155,11 @@ SAID = {
     },
     "but `unifpe` and `shape` learn more slowly": {"less unifpe": "+", "less shape": "+"},
     "on generated text `kerple` had more BLEU at 21-45 words": {"length kerple 2": "+++"},
-    "and so had `shaw` and `cape` (five seeds)": {"shaw": "0++", "cape": "0++"},
+    "and so had `shaw` and `cape` (five seeds), but at 46 words and more `kerple` alone": {
+        "shaw": "0++0",
+        "cape": "0++0",
+        "length kerple 2": "++++",
+    },
     "`rotary` and `alibi` were not clearly different there at 31-45 words": {
         "length rotary 2": "++0",
         "alibi": "0+0",
@@ -165,7 +169,7 @@ SAID = {
         "multi30k shape": "-",
         "multi30k cape": "0000",
     },
-    "Shaw, CAPE and KERPLE are ahead of sinusoids at 31-45 words; T5 is behind, and SHAPE": {
+    "Shaw, CAPE and KERPLE are ahead of sinusoids at 31-45 words; T5 is behind, and so is SHAPE": {
         "shaw": "0++",
         "cape": "0++",
         "length kerple 2": "++++",
@@ -176,14 +180,15 @@ SAID = {
     "`conditional`, KERPLE, `unifpe`, Shaw, SHAPE, rotary and ALiBi need fewer bits per token": {
         f"level {row}": "-" for row in AHEAD
     },
-    "Whether CAPE's lead matters cannot be told": {"level cape": "0"},
-    "at the end of training they need more bits than sinusoids within the trained lengths": {
+    "Whether CAPE is ahead cannot be told": {"level cape": "0"},
+    "at the end of training they, and ALiBi, need more bits than sinusoids within": {
+        "less alibi": "+",
         "less shape": "+",
         "less unifpe": "+",
     },
     "on captions CAPE was not (three seeds)": {"multi30k cape": "00"},
-    "documentation `shaw`, `rotary` and `kerple` were better": {
-        f"less {row}": "-" for row in ("shaw", "rotary", "kerple")
+    "documentation `shaw`, `rotary`, `rel_scalar` up to a distance of 24, and `kerple` were": {
+        f"less {row}": "-" for row in ("shaw", "rotary", "rel_scalar24", "kerple")
     },
 }
 
