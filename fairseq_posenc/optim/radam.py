@@ -56,6 +56,11 @@ class PosencRAdam(FairseqOptimizer):
         """Whether parameters may be one long vector, as under ``--fp16``."""
         return True
 
+    def load_state_dict(self, state_dict, optimizer_overrides=None) -> None:
+        """Load a state with the decay of this run: states of earlier versions have none."""
+        decay = {"weight_decay": self.cfg.weight_decay, "decoupled_weight_decay": True}
+        super().load_state_dict(state_dict, {**decay, **(optimizer_overrides or {})})
+
 
 def parse_betas(text: str, option: str) -> Tuple[float, float]:
     """Parse the value of an option, two numbers in [0, 1)."""

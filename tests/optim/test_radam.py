@@ -68,6 +68,14 @@ def test_options_given_anew_take_the_place_of_those_kept():
     assert group["weight_decay"] == 0.2
 
 
+def test_a_state_without_decay_as_earlier_versions_wrote_it_goes_on_with_that_of_the_option():
+    parameter = torch.nn.Parameter(torch.ones(3))
+    optimizer = optimizer_of("radam", [parameter], weight_decay=0.1)
+    optimizer.load_state_dict(torch.optim.RAdam([parameter]).state_dict())
+    group = optimizer.param_groups[0]
+    assert (group["weight_decay"], group["decoupled_weight_decay"]) == (0.1, True)
+
+
 def test_half_precision_is_as_fairseq_asks():
     """Flat parameters are fine, weights kept in 16 bits only are not."""
     optimizer = optimizer_of("radam", [torch.nn.Parameter(torch.ones(1))])

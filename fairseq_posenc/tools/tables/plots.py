@@ -72,11 +72,13 @@ def draw_estimates(
     axes: Any, estimates: Sequence[Estimate], shift: float, label: str, style: Dict[str, Any]
 ) -> None:
     """Draw a row's estimates, and their intervals, at 0, 1, … plus ``shift``."""
-    points: List[Any] = [(x, one) for x, one in enumerate(estimates) if one.mean is not None]
-    bars = np.array([(one.mean - one.low, one.high - one.mean) for _, one in points])
+    points: List[Any] = [
+        (x, estimate) for x, estimate in enumerate(estimates) if estimate.mean is not None
+    ]
+    bars = np.array([(point.mean - point.low, point.high - point.mean) for _, point in points])
     # a bar must not point inwards, as where all samples lie to one side of the figure
     bars = np.where(np.isfinite(bars), bars.clip(min=0), 0).reshape(-1, 2).T
-    places, means = [x + shift for x, _ in points], [one.mean for _, one in points]
+    places, means = [x + shift for x, _ in points], [point.mean for _, point in points]
     axes.errorbar(places, means, yerr=bars, label=label, **style)
 
 
