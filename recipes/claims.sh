@@ -9,7 +9,7 @@
 usage=("[options]")
 defaults=(
     --run-dir runs/claims --updates 2000 --test 300 --seeds 1,2,3,4,5
-    --all-parts length,longer,longest,joined,joined_longer,switch,switch_long,deep_400,deep,plain,speed,bert
+    --all-parts length,longer,longest,joined,joined_longer,switch,switch_long,deep_400,deep,plain,speed,bert,bert_longer
     --fast-parts length,joined,deep_400,plain,speed,bert
 )
 fast=(--seeds 1,2,3)
@@ -44,6 +44,8 @@ joined_rows=(sinusoidal "$shape" shaw)
 switch_rows=(sinusoidal rotary alibi shaw "$cape")
 plain_fast=(sinusoidal shape)
 plain_rows=("${plain_fast[@]}" cape t5 alibi kerple)
+# whether their masked-LM bits still fall as much as they differ
+bert_longer_rows=(learned shaw abs_scalar rel_scalar)
 deep_train=(
     --arch posenc_transformer --share-all-embeddings --encoder-layers 12
     --decoder-layers 12 --encoder-embed-dim 64 --decoder-embed-dim 64

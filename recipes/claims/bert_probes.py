@@ -3,7 +3,7 @@
 from typing import List
 
 from recipes.lib.cell import PlannedCell, Step, placement
-from recipes.lib.config import ParsedArguments, RecipeScript, read_options
+from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, read_options
 from recipes.lib.experiment import stage_help
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.rows import PlannedRow
@@ -24,6 +24,7 @@ HELP = """\
   --optimizer adam|lamb  of pre-training ({optimizer})
   --examples N        training examples of each task ({examples})
   --task-updates N    of a fine-tuning ({task-updates})
+  --no-fine-tuning    pre-train and probe alone
   --pairs N           sentences whose order is asked ({pairs})
   --device cpu|cuda   (cpu; on a GPU such small models are no faster)
   --jobs N            cells at a time (number of cores)
@@ -109,7 +110,8 @@ class Probes(Pretraining):
         """Pre-train, fine-tune where the row is to be, probe."""
         binary, model = self.path("bin"), cell.path("checkpoint_last.pt")
         arrays, steps = self.script.arrays, super().steps(cell)
-        tunings = arrays["tunings"] if cell.row in arrays["tuned_row"] else []
+        is_tuned = cell.row in arrays["tuned_row"] and self.config["no-fine-tuning"] != FLAG
+        tunings = arrays["tunings"] if is_tuned else []
         asked = []
         for name in tunings:
             task, _, segments = name.partition("_")

@@ -97,6 +97,7 @@ class Claims(Measuring):
             "joined": self.joined, "joined_longer": self.joined, "switch": self.switch,
             "switch_long": self.switch, "deep": self.deep, "deep_400": self.deep,
             "plain": self.plain, "speed": self.speed, "bert": self.bert,
+            "bert_longer": self.bert_longer,
         }  # fmt: skip
         for part in self.parts:
             self.run_stage(part, partial(kinds[part], part))
@@ -284,15 +285,23 @@ class Claims(Measuring):
         self.execute(["posenc", "plot", "--curves", *logs, "--output", f"{folder}/curves.png"],
                      output=f"{folder}/curves.md")  # fmt: skip
 
-    def bert(self, part: str) -> None:
-        """Small BERTs, and where they attend."""
+    def pretrain_bert(self, part: str, *options: str) -> None:
+        """Run bert.sh in the folder of a part."""
         self.execute(["bash", "recipes/claims/bert.sh", "--run-dir", self.path(part),
                       "--seeds", ",".join(self.seeds), "--device", self.devices.type,
-                      "--jobs", str(self.devices.jobs), "--stage", "2",
-                      *(["--fast"] if self.is_fast else [])],
-                     failure="part bert failed, see above")  # fmt: skip
+                      "--jobs", str(self.devices.jobs), "--stage", "2", *options],
+                     failure=f"part {part} failed, see above")  # fmt: skip
+
+    def bert(self, part: str) -> None:
+        """Small BERTs, and where they attend."""
+        self.pretrain_bert(part, *(["--fast"] if self.is_fast else []))
         rows = read_rows(["learned", "abs_scalar", "rel_scalar"])
         self.measure(part, self.cells_of(part, rows), self.analyse_bert)
+
+    def bert_longer(self, part: str) -> None:
+        """Some of them for twice as many updates, not fine-tuned."""
+        rows = ",".join(row.spec for row in self.rows_of(part))
+        self.pretrain_bert(part, "--encodings", rows, "--updates", "4800", "--no-fine-tuning")
 
     def plain(self, part: str) -> None:
         """The same models as a plain torch.nn.Transformer."""
