@@ -96,8 +96,7 @@ class Claims(Measuring):
             "length": self.by_length, "longer": self.by_length, "longest": self.by_length,
             "joined": self.joined, "joined_longer": self.joined, "switch": self.switch,
             "switch_long": self.switch, "deep": self.deep, "deep_400": self.deep,
-            "plain": self.plain, "speed": self.speed, "bert": self.bert,
-            "bert_longer": self.bert_longer,
+            "plain": self.plain, "speed": self.speed, "bert": self.bert, "bert_longer": self.bert,
         }  # fmt: skip
         for part in self.parts:
             self.run_stage(part, partial(kinds[part], part))
@@ -149,17 +148,20 @@ class Claims(Measuring):
                 f"part {part} takes the data{models} of part length: run --parts length first"
             )
 
-    def quickstart(self, part: str, *options: str) -> None:
-        """The stages of quickstart.sh, in the folder of a part."""
-        rows = ",".join(row.spec for row in self.rows_of(part))
+    def run_recipe(self, recipe: str, part: str, *options: str) -> None:
+        """Another recipe from its second stage on, in the folder of a part."""
         self.execute(
-            ["bash", "recipes/quickstart.sh", "--run-dir", self.path(part), "--seeds",
-             ",".join(self.seeds),
-             "--device", self.devices.type, "--jobs", str(self.devices.jobs),
-             "--updates", str(self.updates), "--test", self.config["test"], "--stage", "2",
-             "--encodings", rows, *options],
+            ["bash", recipe, "--run-dir", self.path(part), "--seeds", ",".join(self.seeds),
+             "--device", self.devices.type, "--jobs", str(self.devices.jobs), "--stage", "2",
+             *options],
             failure=f"part {part} failed, see above",
         )  # fmt: skip
+
+    def quickstart(self, part: str, *options: str) -> None:
+        """The stages of quickstart.sh."""
+        rows = ",".join(row.spec for row in self.rows_of(part))
+        self.run_recipe("recipes/quickstart.sh", part, "--updates", str(self.updates), "--test",
+                        self.config["test"], "--encodings", rows, *options)  # fmt: skip
 
     def updates_of(self, part: str) -> int:
         """How long the models of a part are trained."""
@@ -177,10 +179,9 @@ class Claims(Measuring):
     def joined(self, part: str) -> None:
         """Train on four sentences joined to one."""
         tests = str(4 * self.config.number("test"))
-        self.quickstart(part, "--updates", str(self.updates_of(part)), "--join", "4", "--train",
-                        "20000",
-                        "--train-length", "4-10", "--test-lengths", "4-10", "--test",
-                        tests)  # fmt: skip
+        self.quickstart(part, "--updates", str(self.updates_of(part)), "--join", "4",
+                        "--train", "20000", "--train-length", "4-10", "--test-lengths", "4-10",
+                        "--test", tests)  # fmt: skip
         self.measure(part, self.cells_of(part, self.rows_of(part)), self.analyse_joined)
         self.write_tables(part)
 
@@ -203,9 +204,8 @@ class Claims(Measuring):
             self.needs_length(part, f"{base}/train.done")
             model = self.path("length", base, "checkpoint_last.pt")
             self.quickstart(part, "--seeds", seed, "--updates", str(self.updates_of(part)),
-                            "--stage", "5",
-                            "--stop-stage", "7", "--", "--lr", "0.002", "--finetune-from-model",
-                            model)  # fmt: skip
+                            "--stage", "5", "--stop-stage", "7", "--", "--lr", "0.002",
+                            "--finetune-from-model", model)  # fmt: skip
         self.quickstart(part, "--stage", "8")
         self.write_tables(part)
 
@@ -218,18 +218,15 @@ class Claims(Measuring):
             return
         source, target = LANGUAGES
         self.execute(["python", "-m", "recipes.corpus", "--output", folder, "--seed", "1",
-                      "--quiet",
-                      "--train", "2000", "--train-length", "21-60", "--valid", "1",
+                      "--quiet", "--train", "2000", "--train-length", "21-60", "--valid", "1",
                       "--test", self.config["test"], "--test-lengths", RANGES])  # fmt: skip
-        if not filecmp.cmp(
-            f"{length}/corpus/test.{source}", f"{folder}/test.{source}", shallow=False
-        ):
+        tests = f"{length}/corpus/test.{source}", f"{folder}/test.{source}"
+        if not filecmp.cmp(*tests, shallow=False):
             raise UsageError(f"the tests of {length} and {folder} differ")
         for side in LANGUAGES:
             tokens, long = f"{folder}/train.tok.{side}", f"{folder}/train.long.{side}"
             self.execute(["posenc", "prepare", "tokenise", "--normalise-punctuation", "--language",
-                          side,
-                          "--input", f"{folder}/train.{side}", "--output", tokens])  # fmt: skip
+                          side, "--input", f"{folder}/train.{side}", "--output", tokens])  # fmt: skip
             apply = ["subword-nmt", "apply-bpe", "--codes", f"{length}/bpe.codes"]
             self.execute(apply, inputs=[tokens], output=long)
             with open(f"{folder}/train.mixed.{side}", "wb") as mixed:
@@ -285,23 +282,16 @@ class Claims(Measuring):
         self.execute(["posenc", "plot", "--curves", *logs, "--output", f"{folder}/curves.png"],
                      output=f"{folder}/curves.md")  # fmt: skip
 
-    def pretrain_bert(self, part: str, *options: str) -> None:
-        """Run bert.sh in the folder of a part."""
-        self.execute(["bash", "recipes/claims/bert.sh", "--run-dir", self.path(part),
-                      "--seeds", ",".join(self.seeds), "--device", self.devices.type,
-                      "--jobs", str(self.devices.jobs), "--stage", "2", *options],
-                     failure=f"part {part} failed, see above")  # fmt: skip
-
     def bert(self, part: str) -> None:
-        """Small BERTs, and where they attend."""
-        self.pretrain_bert(part, *(["--fast"] if self.is_fast else []))
-        rows = read_rows(["learned", "abs_scalar", "rel_scalar"])
-        self.measure(part, self.cells_of(part, rows), self.analyse_bert)
-
-    def bert_longer(self, part: str) -> None:
-        """Some of them for twice as many updates, not fine-tuned."""
-        rows = ",".join(row.spec for row in self.rows_of(part))
-        self.pretrain_bert(part, "--encodings", rows, "--updates", "4800", "--no-fine-tuning")
+        """Small BERTs and where they attend, or for twice as many updates and not fine-tuned."""
+        options = ["--fast"] if self.is_fast else []
+        if part == "bert_longer":
+            rows = ",".join(row.spec for row in self.rows_of(part))
+            options = ["--encodings", rows, "--updates", "4800", "--no-fine-tuning"]
+        self.run_recipe("recipes/claims/bert.sh", part, *options)
+        if part == "bert":
+            analysed = read_rows(["learned", "abs_scalar", "rel_scalar"])
+            self.measure(part, self.cells_of(part, analysed), self.analyse_bert)
 
     def plain(self, part: str) -> None:
         """The same models as a plain torch.nn.Transformer."""
