@@ -225,8 +225,9 @@ class Claims(Measuring):
             raise UsageError(f"the tests of {length} and {folder} differ")
         for side in LANGUAGES:
             tokens, long = f"{folder}/train.tok.{side}", f"{folder}/train.long.{side}"
-            self.execute(["posenc", "prepare", "tokenise", "--normalise-punctuation", "--language",
-                          side, "--input", f"{folder}/train.{side}", "--output", tokens])  # fmt: skip
+            self.execute(["posenc", "prepare", "tokenise", "--normalise-punctuation",
+                          "--language", side, "--input", f"{folder}/train.{side}",
+                          "--output", tokens])  # fmt: skip
             apply = ["subword-nmt", "apply-bpe", "--codes", f"{length}/bpe.codes"]
             self.execute(apply, inputs=[tokens], output=long)
             with open(f"{folder}/train.mixed.{side}", "wb") as mixed:
