@@ -11,7 +11,7 @@ end, and those whose bits within differ by more than 0.02 are not. Intervals are
 sentences, as in ``posenc table``.
 """
 
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -142,27 +142,37 @@ def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) ->
 def draw_levels(
     rows: Mapping[str, RowTrainings], names: Sequence[str], level: float, output: str
 ) -> None:
-    """Draw bits beyond the trained lengths as a function of bits within: a line per training,
-    through its checkpoints, from half as many bits again as the level (the dotted line) on.
+    """Draw bits beyond the trained lengths as a function of bits within: a line per row through the
+    means of its trainings at each checkpoint, from half as many bits again as the level (the dotted
+    line) on; a pale line per training.
     """
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     for number, (label, row) in enumerate(rows.items()):
-        for first, training in enumerate(row.trainings.values()):
-            drawn = [
-                (checkpoint.within.figure, checkpoint.beyond.figure)
-                for checkpoint in training.checkpoints
-                if checkpoint.within.figure <= _EARLIEST * level
-            ]
-            # one entry in the legend for all seeds of a row
-            name = "_" if first else plain_label(label)
-            axes.errorbar(*zip(*drawn), label=name, **line_style(number))
+        style = line_style(number)
+        points = [
+            [(checkpoint.within.figure, checkpoint.beyond.figure)
+             for checkpoint in training.checkpoints]
+            for training in row.trainings.values()
+        ]  # fmt: skip
+        pale = {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 0.7}
+        for training in points:
+            axes.plot(*_drawn(training, level), alpha=0.4, **pale)
+        if len(set(map(len, points))) > 1:  # other checkpoints were kept: the ends alone
+            points = [training[-1:] for training in points]
+        means = [tuple(np.mean(seeds, axis=0)) for seeds in zip(*points)]
+        axes.errorbar(*_drawn(means, level), label=plain_label(label), **style)
     axes.axvline(level, color="0.4", linewidth=1, linestyle=":", zorder=1)
     axes.invert_xaxis()
     axes.set_xlabel(f"bits per token at {plain_label(names[0])}, the trained lengths")
     axes.set_ylabel(f"bits per token beyond {plain_label(names[0])}")
     axes.grid(axis="x", color="0.8", linewidth=0.6)
     finish(figure, axes, output)
+
+
+def _drawn(points: Sequence[Tuple[float, float]], level: float) -> List[Tuple[float, ...]]:
+    """Return x and y of the points that are not far from the level."""
+    return list(zip(*[point for point in points if point[0] <= _EARLIEST * level]))
 
 
 def _plain(estimate: Estimate) -> str:

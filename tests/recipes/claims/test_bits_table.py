@@ -155,11 +155,11 @@ def test_the_picture_and_latex_are_written(written, tmp_path, monkeypatch):
     assert r"a\_b & 2 & $2.00$ & $3.00$ & $4.50 \pm 6.35$" in (tmp_path / "bits.tex").read_text()
 
 
-def test_the_picture_of_levels_has_a_name_per_row_and_begins_near_the_level(written, monkeypatch):
+def test_the_picture_of_levels_has_a_line_per_row_and_begins_near_the_level(written, monkeypatch):
     rows, names = read_rows(
         written({
             "base": {1: [(9, 9, 9), (3, 4, 5), (2, 3, 4)], 2: [(9, 9, 9), (2, 3, 5)]},
-            "new": {1: [(9, 8, 8), (1, 1, 1)], 2: [(9, 8, 8), (1, 1, 2)]},
+            "new": {1: [(9, 8, 8), (1, 1, 1)], 2: [(9, 8, 8), (2, 1, 2)]},
         })
     )  # fmt: skip
     figures = []
@@ -167,5 +167,9 @@ def test_the_picture_of_levels_has_a_name_per_row_and_begins_near_the_level(writ
     bits_table.draw_levels(rows, names, 2.0, "level.png")
     [legend], [axes] = figures[0].legends, figures[0].axes
     assert [text.get_text() for text in legend.get_texts()] == ["base", "new"]
-    drawn = [list(container.lines[0].get_xdata()) for container in axes.containers]
-    assert drawn == [[3, 2], [2], [1], [1]]
+    # means of both seeds; those of base have kept unlike checkpoints, and have their ends alone
+    means = [list(container.lines[0].get_xdata()) for container in axes.containers]
+    assert means == [[2], [1.5]]
+    of_rows = {id(container.lines[0]) for container in axes.containers}
+    pale = [list(line.get_xdata()) for line in axes.lines if id(line) not in of_rows]
+    assert pale[:2] == [[3, 2], [2]] and pale[2:4] == [[1], [2]]
