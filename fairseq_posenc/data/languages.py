@@ -63,6 +63,12 @@ def has_spaces(language: Optional[str]) -> bool:
     return script_of(language or "") not in _WITHOUT_SPACES
 
 
+def is_without_spaces(piece: str) -> bool:
+    """Return whether the first letter of a subword is of a script without spaces."""
+    letters = (unicodedata.name(c, "") for c in piece if unicodedata.category(c)[0] in "LM")
+    return next(letters, "").split(" ")[0] in _OF_LETTERS
+
+
 def language_of_text(language: Optional[str], lines: Iterable[str]) -> Optional[str]:
     """Return a language, or another one by whose rules its text is cut into words.
 

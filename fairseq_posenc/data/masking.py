@@ -12,6 +12,7 @@ import torch
 from fairseq.data import Dictionary
 
 from fairseq_posenc.data.indexed import repeated_types
+from fairseq_posenc.data.languages import is_without_spaces
 from fairseq_posenc.data.packing import PackedDataset
 from fairseq_posenc.data.padded import TokensAndSegments, pad_column
 from fairseq_posenc.errors import UsageError
@@ -33,7 +34,8 @@ class Masking:
         by_frequency: draw random tokens in proportion to their counts in the dictionary, not with
             equal chances.
         begins_word: which types begin a word. If given, whole words are chosen, and masked,
-            replaced or left as a whole; a cut-off rest at the beginning of a block is a word.
+            replaced or left as a whole; a cut-off rest at the beginning of a block is a word, and
+            so is a subword of a script without spaces.
 
     Raises:
         UsageError: shares that are not between 0 and 1, a dictionary that random tokens cannot be
@@ -65,7 +67,11 @@ class Masking:
         self.begins_word = None
         if begins_word is not None:
             symbols = zip(dictionary.symbols, self.maskable)
-            flags = [not usable or begins_word(name) for name, usable in symbols]
+            flags = [
+                # without spaces a whole sentence would be one word
+                not usable or begins_word(name) or is_without_spaces(name)
+                for name, usable in symbols
+            ]
             self.begins_word = np.array(flags)
         self.random_types = np.array(
             [i for i in np.flatnonzero(self.maskable) if not dictionary[i].startswith(_FILLER)]

@@ -133,6 +133,19 @@ def test_whole_words_are_masked_as_a_whole(masking):
     assert np.mean(chosen[1:][fresh] == chosen[:-1][fresh]) < 0.9
 
 
+def test_a_subword_of_a_script_without_spaces_is_a_whole_word():
+    dictionary = Dictionary()
+    pieces = ["▁今", "天", "天气", "。我们", "さん", "##ไทย", "▁house", "s", "。", "집", "<mask>"]
+    for piece in pieces:
+        dictionary.add_symbol(piece)
+    masking = Masking(dictionary, 14, begins_word=lambda piece: piece.startswith("▁"))
+    ends = [piece for piece, begins in zip(pieces, masking.begins_word[4:]) if not begins]
+    assert ends == ["s", "。", "집"]
+    # one sentence, and 15 percent of it: it was masked as a whole
+    _, target = masking.draw(np.array([4, *[5, 6, 7, 8] * 250]), np.random.default_rng(8))
+    assert np.mean(target != 1) == pytest.approx(0.15, abs=0.001)
+
+
 def test_a_word_does_not_go_on_behind_a_special_token(masking):
     draw = masking(begins_word=begins_word).draw
     _, target = draw(np.array([44, 2] * 5000), np.random.default_rng(6))
