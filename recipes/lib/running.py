@@ -31,6 +31,9 @@ from recipes.lib.settings import (
     write,
 )
 
+# of the many notes of posenc score and predict, those that say that a figure means something else
+_REMARKS = "^(?:note: .*(?:may be cut|has learned nothing)|This model has hardly .*)"
+
 
 class CellRun(NamedTuple):
     """One run of a cell.
@@ -137,8 +140,17 @@ class CellRun(NamedTuple):
                 raise UsageError(f"{step.program} failed{reason}")
         _touch_done_files(cell, step)
         if output.name == "score.txt":
-            shown = re.findall("^(?:all|valid|masked_lm_bits).*", _read(output), re.M)
-            self.say("; ".join(shown)[:200])
+            self._say_scores(_read(output), _read(log))
+
+    def _say_scores(self, text: str, errors: str) -> None:
+        """Print the main figures, and what a reader of them must know."""
+        shown = re.findall("^(?:all|valid|masked_lm_bits).*", text, re.M)
+        self.say("; ".join(shown)[:200])
+        unlabelled = re.findall("^(.+): no labels$", text, re.M)
+        if unlabelled:
+            self.say(f"predicted, not scored, as without labels: {', '.join(unlabelled)}")
+        for remark in re.findall(_REMARKS, f"{errors}\n{text}", re.M):
+            self.say(remark)
 
     def _train(self, step: Step) -> int:
         cell = self.cell

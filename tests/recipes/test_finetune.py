@@ -217,7 +217,10 @@ def test_xnli_is_learned_from_mnli(finetuning, mnli, xnli):
     for name in mnli, xnli:
         (recipe.home / name).parent.mkdir(parents=True, exist_ok=True)
         (recipe.home / name).touch()
-    recipe("--tasks", "XNLI")
+    printed = recipe("--tasks", "XNLI")
+    assert "valid-en: accuracy 33.33\n" in printed and "it has learned nothing\n" in printed
+    tests = ", ".join(sorted(BENCHMARKS["XNLI"].splits()))
+    assert f"predicted, not scored, as without labels: {tests}\n" in printed
     assert {data for *_, data in recipe.updates()} == {"MNLI"}
     assert recipe.score("XNLI")["data"] == "XNLI"
     assert set(recipe.score("XNLI")["scores"]) == {"valid-en", *BENCHMARKS["XNLI"].splits()}

@@ -106,7 +106,7 @@ def read(
         if len(questions) > first:
             contexts.append(context)
     if dropped and (scored or not skip_malformed):
-        raise _refusal(dropped, skip_malformed)
+        raise _refusal(dropped, scored)
     if not questions:
         wanted = f" with an id that begins with {prefix}" if prefix else ""
         raise UsageError(
@@ -176,11 +176,13 @@ def _of_records(records: List[Any], locations: List[str], path: str) -> List[_Pa
     return passages
 
 
-def _refusal(dropped: List[str], skip_malformed: bool) -> UsageError:
+def _refusal(dropped: List[str], scored: bool) -> UsageError:
     more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
     advice = "; mend the file, or leave such questions out of training with --skip-malformed"
-    if skip_malformed:
-        advice = "; mend the file: --skip-malformed leaves none out of a set that is scored"
+    if scored:
+        advice = "; mend the file: no question is left out of a set that is scored"
+        if all(" is not at answer_start " in reason for reason in dropped):
+            advice += ", but --skip-malformed keeps those without an answer at its place"
     return UsageError(f"{dropped[0]}{more}{advice}")
 
 

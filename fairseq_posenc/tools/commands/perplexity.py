@@ -13,6 +13,7 @@ the window by --stride tokens, and counts the newest: every token sees nearly th
 """
 
 import logging
+import sys
 from typing import Any, Dict, List, Optional, Sequence
 
 import torch
@@ -89,6 +90,7 @@ def predict_all(args: Any, stride: Optional[int]) -> Any:
         text = text or perplexity.read_text(
             args.data, args.subset, dictionary, args.remove_bpe, args.text
         )
+        args.lengths = _reached(args.lengths, len(text.tokens))
         bos = dictionary.bos() if getattr(task.args, "add_bos_token", False) else None
         model = model.to(device).eval()
         for length in args.lengths:
@@ -104,6 +106,17 @@ def predict_all(args: Any, stride: Optional[int]) -> Any:
             )
             results.setdefault(name, {}).setdefault(length, []).append(predicted)
     return text, results
+
+
+def _reached(lengths: Sequence[int], count: int) -> List[int]:
+    """Return the lengths that a text of ``count`` tokens has, and say which it has not."""
+    beyond = ", ".join(str(length) for length in lengths if length > count)
+    if beyond:
+        print(f"note: the text has {count} tokens: --lengths {beyond} left out", file=sys.stderr)
+    reached = [length for length in lengths if length <= count]
+    if not reached:
+        raise UsageError(f"the text has {count} tokens: give shorter --lengths")
+    return reached
 
 
 def build_report(

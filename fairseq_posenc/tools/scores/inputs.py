@@ -10,7 +10,6 @@ from sacremoses.corpus import NonbreakingPrefixes
 from fairseq_posenc.data.languages import has_spaces, language_code, language_of_text
 from fairseq_posenc.data.segmentation import SentencePieces, detokenise_lines
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.data_folder import (
     check_pieces,
     languages_of_data,
@@ -20,7 +19,12 @@ from fairseq_posenc.tools.scores.data_folder import (
     subwords_of_data,
 )
 from fairseq_posenc.tools.scores.generate_output import GenerateOutput, read_generate_output
-from fairseq_posenc.tools.scores.reference_check import check_reference, raw_references
+from fairseq_posenc.tools.scores.reference_check import (
+    check_further,
+    check_reference,
+    raw_references,
+)
+from fairseq_posenc.tools.scores.references import read_aligned, read_references
 from fairseq_posenc.tools.scores.round_trip import set_round_trip
 from fairseq_posenc.tools.scores.tags import without_tags
 from fairseq_posenc.tools.scores.text_remarks import check_joined, text_remarks
@@ -61,32 +65,31 @@ def read_texts(
         raise UsageError("give either --generated, or --hypothesis and --reference")
     requested = Languages(source_language, language)
     paths = [reference] if isinstance(reference, str) else list(reference or [])
-    references, *more = _read_references(paths) if paths else [[]]
-    named = ", ".join(paths)
+    by_name = read_references(paths) if paths else {"": []}
+    (named, references), *further = by_name.items()
     if generated:
         texts = _from_generated(generated, references, remove_bpe, requested, data, named)
     else:
-        hypotheses = _read_aligned(hypothesis or "", len(references))
+        hypotheses = read_aligned(hypothesis or "", len(references))
         languages = _choose(requested, languages_of_data(data, {}, language))
         texts = _of_plain_text(hypotheses, references, languages)
-        sources = _read_aligned(source, len(references)) if source else None
+        sources = read_aligned(source, len(references)) if source else None
         data_references = raw_references(raw_test(data), languages, sources)
-        compared = named, references, data_references, sources, hypotheses
-        texts.remarks += check_reference(*compared, languages)
-    if more:
-        texts.more_references = more
+        compared = named, references, data_references, sources, hypotheses, languages
+        texts.remarks += check_reference(*compared)
+    if further:
+        texts.more_references = more = [lines for _, lines in further]
         texts.more_reference_tokens = [_tokenise(lines, texts.languages.target) for lines in more]
-        texts.remarks.append(f"{1 + len(more)} references of each sentence")
+        texts.remarks.append(f"{len(by_name)} references of each sentence")
     if source:
         if not texts.languages.source:
             raise UsageError(
                 "the language of the --source is not known: give --source-language, or with --data "
                 "the binarised data"
             )
-        _set_sources(texts, _read_aligned(source, len(texts)))
-    for lines in more:
-        sources = texts.source or texts.source_tokens
-        check_reference(named, lines, None, sources, texts.hypothesis, texts.languages)
+        _set_sources(texts, read_aligned(source, len(texts)))
+    for name, lines in further:
+        texts.remarks += check_further(name, lines, texts)
     check_joined(texts)
     texts.remarks += text_remarks(texts)
     if data:
@@ -105,36 +108,9 @@ def _set_sources(texts: TestSet, lines: Sequence[str]) -> None:
     texts.source, texts.source_tokens = untagged.lines, _tokenise(untagged.lines, source)
 
 
-def _read_references(paths: Sequence[str]) -> List[List[str]]:
-    """Return the references of all sentences by file; tabs part several in one file.
-
-    Raises:
-        UsageError: files of different numbers of lines, or most lines have several references and
-            others fewer.
-    """
-    references: List[List[str]] = []
-    for path in paths:
-        lines = _read_aligned(path, len(references[0])) if references else read_lines(path)
-        rows = [line.split("\t") for line in lines]
-        # a tab in a few lines is text
-        if 2 * sum(len(row) > 1 for row in rows) <= len(rows):
-            references.append(lines)
-            continue
-        most = max(map(len, rows))
-        for number, row in enumerate(rows, 1):
-            if len(row) < most:
-                raise UsageError(
-                    f"{path} has up to {most} references on a line, separated by tabs, and line "
-                    f"{number} has {len(row)}: give as many on each; a tab at its end stands for "
-                    "none"
-                )
-        references += [[*column] for column in zip(*rows)]
-    return references
-
-
 def read_numbers(path: str, count: int) -> List[int]:
     """Read a whole number, 0 or more, for each of ``count`` sentences, one a line."""
-    lines = _read_aligned(path, count)
+    lines = read_aligned(path, count)
     for number, line in enumerate(lines, 1):
         if not re.fullmatch("[0-9]{1,9}", line):
             raise UsageError(f"{path}, line {number}: expected a whole number, not {line[:40]!r}")
@@ -251,7 +227,7 @@ def _of_tokens(
 
 def _with_remark_on_unknown(texts: TestSet, lines: GenerateOutput, is_raw: bool) -> TestSet:
     unknown = sum("<<unk>>" in line for line in lines.references or ())
-    if unknown:
+    if unknown and not (is_raw and texts.is_plain):  # then no T-line counts
         texts.remarks.append(
             f"{unknown} T-lines hold <<unk>>, which no hypothesis matches: figures computed from "
             "them are too low" + ("" if is_raw else "; give the raw text with --reference")
@@ -334,13 +310,3 @@ def _tokenise(lines: Sequence[str], language: Optional[str]) -> List[str]:
         return [" ".join("".join(line.split())) for line in lines]
     tokenise: Callable = MosesTokenizer(lang=language_code(language or "")).tokenize
     return [tokenise(line, return_str=True, escape=False) for line in lines]
-
-
-def _read_aligned(path: str, count: int) -> List[str]:
-    lines = read_lines(path)
-    if len(lines) != count:
-        raise UsageError(
-            f"{path} has {len(lines)} lines, but there are {count} sentences: the files must "
-            "belong to the same test set, one sentence a line"
-        )
-    return lines

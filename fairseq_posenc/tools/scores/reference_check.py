@@ -16,7 +16,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.scores.texts import Languages
+from fairseq_posenc.tools.scores.texts import Languages, TestSet
 
 # of an unknown word, \0 stays
 _NO_LETTERS = re.compile(r"[^\w\0]|_")
@@ -29,6 +29,7 @@ _NEAR = (-3, -2, -1, 1, 2, 3)
 _FAR = 8  # lines at equal distances in the text
 _SHIFTS = (-2, -1, 1, 2)
 _FEW = 5  # sentences, of which means prove nothing
+_OTHERS = 0.5  # share of a further translation's lines; where people translate freely it is 0.2
 
 _CACHED = 64  # lines
 
@@ -101,6 +102,28 @@ def check_reference(
             "give the references of these sentences"
         )
     return [f"{path} differs from the references in the output: {words}"]
+
+
+def check_further(path: str, lines: Sequence[str], texts: TestSet) -> List[str]:
+    """Check further references of a test set; return a remark if they seem to be of another.
+
+    Args:
+        path: of the further ones, for messages.
+        lines: their raw text.
+        texts: hypotheses, sources, and references that were checked.
+
+    Raises:
+        UsageError: they are shifted, or the sources.
+    """
+    sources = texts.source or texts.source_tokens
+    check_reference(path, lines, None, sources, texts.hypothesis, texts.languages)
+    differing = len(misfit(LineGrams(lines), LineGrams(texts.reference)).lines)
+    if len(lines) < _FEW or differing <= _OTHERS * len(lines):
+        return []
+    return [
+        f"{differing} of {len(lines)} lines of {path} are no nearer to the first reference of "
+        "their sentence than to that of another: are they of this test set?"
+    ]
 
 
 def raw_references(

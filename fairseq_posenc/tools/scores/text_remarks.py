@@ -52,10 +52,10 @@ def text_remarks(texts: TestSet) -> List[str]:
         )
     tabs = sum("\t" in line for line in texts.reference)
     if tabs:
-        remarks.append(
-            f"{tabs} references hold tabs, taken as blanks; several references of a sentence are "
-            "separated by tabs in all lines"
-        )
+        several = "several references of a sentence are separated by tabs in all lines"
+        if 2 * tabs > len(texts):  # of --data, where a line is a sentence
+            several = "if they part several references of a sentence, give these as --reference"
+        remarks.append(f"{tabs} references hold tabs, taken as blanks; {several}")
     case_of = {"hypotheses": _case(texts.hypothesis), "references": _case(texts.reference)}
     if all(case_of.values()) and len(set(case_of.values())) == 2:
         cases = ", ".join(f"the {side} {case}" for side, case in case_of.items())

@@ -220,10 +220,11 @@ def test_malformed_questions_are_refused_by_id_or_left_out_and_named(write, brok
     assert len(found.dropped) == 1 and found.dropped[0] in str(error.value)
 
 
-def test_questions_of_sets_that_are_scored_are_never_left_out(write):
+@pytest.mark.parametrize("skip_malformed", [False, True])
+def test_questions_of_sets_that_are_scored_are_never_left_out(write, skip_malformed):
     path = write(document(entry("good", "Smiljan"), {**entry("x", "1943"), "question": " "}))
-    with pytest.raises(UsageError, match="question x: .* leaves none out of a set that is scored"):
-        read(path, skip_malformed=True, scored=True)
+    with pytest.raises(UsageError, match="question x: .* left out of a set that is scored$"):
+        read(path, skip_malformed=skip_malformed, scored=True)
 
 
 @pytest.mark.parametrize(("broken", "message"), MISPLACED)
@@ -232,7 +233,7 @@ def test_answers_that_are_not_at_their_places_are_compared_but_not_trained_on(
 ):
     text = broken["answers"][0]["text"]
     path = write(document(entry("good", "Smiljan"), broken))
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=f"{message}.* --skip-malformed keeps those without"):
         read(path, scored=True)
     found = read(path, skip_malformed=True, scored=True)
     assert found.questions[1].answers == (Answer(text, NOWHERE),)

@@ -153,6 +153,9 @@ def test_unknown_words_in_references_are_remarked(generated, write):
     remark = read(path).remarks[0]
     assert "<<unk>>" in remark and "--reference" in remark
     assert "--reference" not in read(path, reference=write("raw", ["a zebra"])).remarks[0]
+    pieces = generated(["▁a <unk>"], ["▁a <<unk>>"], ["▁b"])
+    of_pieces = {"remove_bpe": "sentencepiece", "reference": write("raw", ["a zebra"])}
+    assert read(pieces, **of_pieces).remarks == []  # nothing is computed from T-lines
 
 
 def test_plain_files_are_tokenised_without_escaping(write):

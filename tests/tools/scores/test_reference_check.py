@@ -100,5 +100,17 @@ def test_without_anything_to_compare_a_shift_shows_in_the_hypotheses(write):
 def test_none_of_several_references_holds_the_sources_or_is_shifted(write):
     assert score(write, [f"{line}\t{line.lower()}" for line in LINES], LINES)
     for lines, said in ((SOURCES, "holds the sources"), ([*LINES[1:], LINES[0]], "is shifted")):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=f"raw, column 2 {said}"):
             score(write, ["\t".join(pair) for pair in zip(LINES, lines)], LINES)
+
+
+def test_a_further_reference_is_another_translation_of_the_same_sentences(write):
+    def remarks(more):
+        paths = [write("a", LINES), write("b", more)]
+        return read_texts(hypothesis=write("h", LINES), reference=paths, language="de").remarks
+
+    freely = [f"{line} gestern" for line in LINES]
+    assert remarks(freely) == ["2 references of each sentence"]
+    assert "lines of " in remarks(OTHERS)[1] and "are they of this test set?" in remarks(OTHERS)[1]
+    with pytest.raises(UsageError, match="b and .*a hold the same references: give them once"):
+        remarks(LINES)
