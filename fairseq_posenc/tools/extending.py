@@ -89,7 +89,7 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
         if table is None or signatures.encoding_of(options) not in ("learned", None):
             raise UsageError(
                 f"{path} has no table of learned positions for {flag}: it was trained with "
-                f"{signatures.of_checkpoint(state)}"
+                f"{signatures.of_checkpoint(state)}{_right_options(state)}"
             )
         if table.dim() != 2 or not table.is_floating_point() or len(table) <= _FIRST:
             raise UsageError(f"{path} is damaged: {key} is {_described(table)}")
@@ -118,6 +118,13 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
         notes.append("without the optimiser's state: go on with --finetune-from-model")
     save(state, output)
     return notes
+
+
+def _right_options(state: Dict[str, Any]) -> str:
+    """Return which options a model with learned positions takes; an empty text for others."""
+    keys = {option: f"{prefix}.embed_positions.weight" for option, (prefix, _) in _TABLES.items()}
+    flags = [f"--{o.replace('_', '-')}" for o, key in keys.items() if key in state["model"]]
+    return f"; its tables are those of {' and '.join(flags)}" if flags else ""
 
 
 def _described(table: Tensor) -> str:

@@ -158,7 +158,11 @@ def test_what_cannot_be_extended_is_refused_and_nothing_written(tiny_task, tmp_p
     write(path, *trained(tiny_task, "posenc_transformer"))
     for limits, words in (
         ({"max_source_positions": 9}, "--max-source-positions 9: the table has 9 positions"),
-        ({"max_positions": 20}, "no table of learned positions for --max-positions: it was"),
+        (
+            {"max_positions": 20},
+            "no table of learned positions for --max-positions: it was .*; "
+            "its tables are those of --max-source-positions and --max-target-positions",
+        ),
     ):
         with pytest.raises(UsageError, match=words):
             extend(str(path), str(output), "repeat", limits)

@@ -31,11 +31,11 @@ class LoadedModel:
     @property
     def encoder(self) -> PosencTransformerEncoder:
         """The stack of layers that reads the source, of translation models and of BERT."""
-        encoder = self.model.encoder
+        encoder = getattr(self.model, "encoder", None)  # a language model has a decoder alone
         encoder = getattr(encoder, "sentence_encoder", encoder)
         if not isinstance(encoder, PosencTransformerEncoder):
             raise UsageError(
-                f"{self.name} is a {type(self.model).__name__} of fairseq's; this analysis needs "
+                f"{self.name} is a {type(self.model).__name__}; this analysis needs the encoder of "
                 "--arch posenc_transformer or posenc_bert"
             )
         return encoder

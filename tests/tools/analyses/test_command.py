@@ -4,8 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from fairseq import tasks
+from omegaconf import OmegaConf
 
+import fairseq_posenc.models.transformer_lm  # noqa: F401 (registers it)
 from fairseq_posenc.errors import UsageError
+from tests.tiny import checkpoint_of, parsed
 
 
 @pytest.fixture
@@ -64,4 +69,16 @@ def test_nothing_is_written_when_a_model_is_refused(analyse, checkpoint, corpus,
     ):
         with pytest.raises(UsageError, match=message):
             analyse("attention", "--models", *models, "--data", corpus.path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_language_model_has_no_encoder_and_is_refused(analyse, corpus, tmp_path):
+    words = "--task language_modeling --arch posenc_transformer_lm_tiny --tokens-per-sample 32"
+    cfg = parsed([corpus.text, *words.split()])
+    model = tasks.setup_task(cfg.task).build_model(cfg.model)
+    plain = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    torch.save(checkpoint_of(plain, model.state_dict()), tmp_path / "lm.pt")
+    for name, message in (("attention", "needs the encoder of"), ("swap", "a translation model")):
+        with pytest.raises(UsageError, match=message):
+            analyse(name, "--models", f"lm={tmp_path / 'lm.pt'}", "--data", corpus.text)
     assert not (tmp_path / "out").exists()
