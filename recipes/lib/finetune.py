@@ -96,6 +96,10 @@ class FineTuning(Experiment):
         self.is_smoke = config["smoke"] == FLAG
         self.rows = rows_of(config)
         self.pretrained = self._pretrained()
+        try:
+            self.pretrain_options = shlex.split(config["pretrain"])
+        except ValueError as error:  # a quote that is not closed
+            raise UsageError(f"--pretrain {config['pretrain']}: {error}") from None
         pretrain_dir = self.path("pretrain") if self.is_smoke else config["pretrain-dir"]
         made = {
             row.label: f"{pretrain_dir}/{row.label}/seed1/checkpoint_last.pt" for row in self.rows
@@ -169,7 +173,7 @@ class FineTuning(Experiment):
         """Pre-train the rows without --pretrained, if that is asked."""
         rows = [row for row in self.rows if row.label not in self.pretrained]
         recipe = self.config["pretrain-recipe"]
-        options = shlex.split(self.config["pretrain"])
+        options = self.pretrain_options
         if self.is_smoke:
             options = self.benchmark.smoke_pretraining()
         if rows and options:

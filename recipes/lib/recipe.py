@@ -103,8 +103,8 @@ class Recipe:
             action()
             return
         now = as_lines(fingerprint) or [""]
-        if done_file and os.path.exists(done_file) and os.path.exists(makes or done_file):
-            then = read_lines(done_file)
+        then = read_lines(done_file) if done_file else []
+        if then and os.path.exists(makes or done_file):  # it is never empty, unless damaged
             if then != now:
                 raise UsageError(
                     f"{title} in {self.run_dir} was made from something else "

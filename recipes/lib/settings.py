@@ -68,6 +68,12 @@ def check_fingerprint(path: str, words: Sequence[str], in_use: bool = False) -> 
     folder, now = os.path.dirname(path), as_lines(words)
     make_folder(folder)
     then = read_lines(path)
+    # it is written whole, so a disk that was full or a hand has emptied it
+    if not then and os.path.exists(path) and has_results(folder):
+        raise UsageError(
+            f"{path} is empty, which says with what options the results beside it were made: "
+            "remove it if with those of now, or give another --run-dir"
+        )
     if then and then != now and (in_use or has_results(folder)) and not continues(then, now):
         raise UsageError(
             f"{folder} was made with other settings ({difference(then, now)}); "

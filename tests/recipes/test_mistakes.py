@@ -55,6 +55,7 @@ MISTAKES = {
     "--parts length --rows shaw,x": ("no row is called x (--rows)", CLAIMS[:1]),
     "--parts length,deep --rows shaw": ("part deep has no choice of rows", CLAIMS[:1]),
     "--parts length,joined --rows rotary": ("part joined has none of these rows", CLAIMS[:1]),
+    "--pretrain it's": ("--pretrain it's: No closing quotation", FINETUNE),
     "--tasks CoLA,CoLA": ("--tasks has CoLA more than once", FINETUNE[:1]),
     "--lrs 1e-5,1e-5": ("--lrs has 1e-5 more than once", FINETUNE),
     "--seeds x": ("x is not a whole number (--seeds; see --help)", KINDS),
