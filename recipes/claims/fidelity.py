@@ -167,7 +167,7 @@ def page() -> str:
 
 
 def _rows(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> List[str]:
-    """Return the table of what has a reason, and lists of what the paper leaves open.
+    """Return the table of what has a reason, and what neither the paper nor its code says.
 
     Args:
         settings: of a section of fidelity.json.
@@ -177,19 +177,17 @@ def _rows(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> Li
     code = ["Authors' code"] * any(authors_code != "—" for _, _, _, authors_code, *_ in settings)
     heads = ["Setting", "Paper", *code, "Ours", "Why"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    alike: Dict[str, List[str]] = defaultdict(list)
+    unsaid = []
     for name, keys, paper, authors_code, why, *said in settings:
         mine = "; ".join(said or dict.fromkeys(ours(key, plan_values) for key in keys.split(", ")))
-        line = "| " + " | ".join([name, paper, *[authors_code for _ in code], mine, why]) + " |"
-        if why and line not in shown and why not in _LIKE:
-            lines.append(line)
+        silent = paper.startswith("—") and authors_code == "—"
+        line = f"{name} ({mine})" if silent and not why else ""
+        if why and why not in _LIKE:
+            line = "| " + " | ".join([name, paper, *[authors_code for _ in code], mine, why]) + " |"
+        if line and line not in shown:
+            (lines if why else unsaid).append(line)
             shown.add(line)
-        elif not why and paper.startswith("—"):
-            if authors_code != "—":
-                alike["The paper is silent, and ours is as the code"].append(name)
-            else:
-                alike["Both are silent"].append(f"{name} ({mine})")
-    return ["\n".join(lines), *(f"{said}: {'; '.join(names)}." for said, names in alike.items())]
+    return ["\n".join(lines), *["Both are silent: " + "; ".join(unsaid) + "."] * bool(unsaid)]
 
 
 if __name__ == "__main__":
