@@ -35,6 +35,8 @@ class _FairseqProjections(FairseqIncrementalState, projections.Projections):
     ):
         super().__init__(channels, heads, key_channels)
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
+        # as if the three were one matrix (3 · channels, channels), whose Xavier bound is 1 / √2 of
+        # a square one's
         gain = 1 / math.sqrt(2) if key_channels in (None, channels) else 1.0
         for projection in (self.k_proj, self.v_proj, self.q_proj):
             nn.init.xavier_uniform_(projection.weight, gain=gain)

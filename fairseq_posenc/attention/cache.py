@@ -86,11 +86,13 @@ class Source:
     def reordered(self, order: Tensor, rows: Tensor) -> "Source":
         """Return the source of the hypotheses ``order``; ``rows`` is the same on the host."""
         sentences = self._sentences.index_select(0, rows)
+        # hypotheses have changed places within their sentences, or not at all
         if torch.equal(sentences, self._sentences):
             return self
         beam = beam_size(sentences)
         parts = [self.keys, self.values, self.padding_mask]
         if not _is_identity(sentences[::beam], self.keys.size(0)):
+            # from the first hypothesis of each sentence to that sentence's row of keys
             order = order[::beam].div(self.beam, rounding_mode="floor")
             parts = [x if x is None else x.index_select(0, order) for x in parts]
         keys, values, padding_mask = parts

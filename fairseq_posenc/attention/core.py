@@ -84,6 +84,7 @@ def _is_for_torch(inputs: Inputs) -> bool:
         return False
     if inputs.causal and length >= LONG_CAUSAL:
         return False  # ours leaves out the masked half
+    # bias (1, H, Q, K) and padding (B, 1, 1, K) together are a mask (B, H, Q, K) to be read
     if has_gradient or (terms.bias is not None and inputs.padding_mask is not None):
         return length < _SHORT or (length >= LONG and terms.bias is None)
     return True
@@ -121,7 +122,9 @@ def attend(
     if terms.scale is None:
         terms = replace(terms, scale=queries.size(-1) ** -0.5)
     inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
+    # no other backend has all weights at one time
     if need_weights:
         return plain.attend(inputs)
+    # there is one: PLAIN, the last, takes everything
     backend = next(backend for backend in BACKENDS if backend.supports(inputs))
     return backend.attend(inputs), None

@@ -45,6 +45,7 @@ def attend(inputs: Inputs) -> Tensor:
     if padding_mask is not None:
         padding = plain.padding_bias(padding_mask, queries.dtype)
         mask = padding if mask is None else mask + padding
+    # torch takes a mask or is_causal, not both
     if causal and mask is not None:
         mask = mask + plain.causal_bias(queries.size(2), queries.dtype, queries.device)
     is_causal = causal and mask is None
@@ -71,6 +72,7 @@ def with_one_mask(inputs: Inputs) -> Inputs:
     no bias and is not causal, and for a single query.
     """
     queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
+    # of either, the mask has a row per query; padding alone is the same for all queries
     needs_large_mask = causal or terms.bias is not None
     padding_is_cheap = padding_mask is None or not needs_large_mask or queries.size(2) == 1
     if terms.segments is None and padding_is_cheap:

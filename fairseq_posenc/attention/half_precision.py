@@ -34,6 +34,7 @@ def attend(inputs: Inputs) -> Tensor:
         table, index = plain.rows_of_pairs(table.to(values.dtype), scores)
         rows = table.size(0)
     outputs, sums = _OneTensor.apply(scores, values, index, rows, inputs.dropout_p)
+    # Σ_j w[i, j] · table[row of (i, j)] = Σ_r (sum of the w[i, j] of row r) · table[r]
     return outputs if table is None else outputs + sums @ table
 
 
@@ -76,6 +77,7 @@ class _OneTensor(torch.autograd.Function):
         # of the weights that are left: (B, H, Q, K)
         gradient = (of_outputs @ values.transpose(-1, -2)).to(ctx.dtype)
         if index is not None and of_sums is not None:
+            # the adjoint of scatter_add: each weight gets the gradient of its sum
             gradient += (of_sums.to(ctx.dtype) * ctx.scale).gather(-1, index)
         # back through dropout and softmax, with weights w = |signed| and undropped ones:
         # gradient · undropped - w · Σ (gradient · undropped)

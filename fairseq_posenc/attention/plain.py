@@ -53,6 +53,7 @@ def rotated(x: Tensor, rotation: Tensor) -> Tensor:
             has the batch first, so has ``x``.
     """
     # channel_pairs: (length, batch, heads, head channels / 2) complex
+    # a pair (a, b) as a + ib, times cos θ + i sin θ, is the pair rotated by θ
     precise = x.to(torch.promote_types(x.dtype, torch.float32))
     channel_pairs = torch.view_as_complex(precise.unflatten(-1, (-1, rotation.size(-1), 2)))
     return torch.view_as_real(channel_pairs * rotation).flatten(-3).to(x.dtype)
@@ -67,6 +68,7 @@ def scores_of(inputs: Inputs) -> Tensor:
     """Return the scores ``(B, H, Q, K)``, in float32 at least; masked ones are very low."""
     queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
     dtype = torch.promote_types(queries.dtype, torch.float32)
+    # once, so that every product with queries below is scaled
     queries = queries * terms.scale
     # content: scale · (q + u) · k; scores: (B, H, Q, K)
     content = _plus(queries, terms.content_query, terms.scale)

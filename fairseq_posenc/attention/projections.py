@@ -111,6 +111,7 @@ class SelfAttentionBase(Projections):
         if distances is None:
             return replace(terms, rotation=None)
         if causal:
+            # of the 2 K - 1 distances, falling from K - 1: the K that are not negative, and -1
             distances = distances[: distances.size(0) // 2 + 2]
         past = None if prefix is None else prefix.distances
         # projected: (distances, channels), from the largest distance down

@@ -181,14 +181,17 @@ def _own_types(value: Any, converted: Dict[int, Tuple[Any, Any]], depth: int = 0
             raise _Unknown(f"{type(item).__name__} as a key")
 
     result = argparse.Namespace() if isinstance(value, _Options) else value
+    # before its items, as a list may hold itself; with the value, whose id must not be used again
     converted[id(value)] = value, result
     if isinstance(value, Tensor):
+        # attributes are read along with a tensor, and hooks would be called
         inner(vars(value))
         if value._backward_hooks:
             raise _Unknown("hooks of a tensor")
     elif isinstance(value, _Options):
         vars(result).update({name: inner(option) for name, option in value.options.items()})
     elif type(value) in (dict, collections.OrderedDict):
+        # an OrderedDict has attributes, as the _metadata of state_dict()
         inner(getattr(value, "__dict__", None))
         for key in value:
             unchanged(key)
@@ -196,6 +199,7 @@ def _own_types(value: Any, converted: Dict[int, Tuple[Any, Any]], depth: int = 0
     elif type(value) is list:
         value[:] = map(inner, value)
     elif type(value) is tuple:
+        # no change in place: a new tuple, but only where an item is another now, so that keys stay
         items = tuple(map(inner, value))
         if any(item is not before for item, before in zip(items, value)):
             result = items

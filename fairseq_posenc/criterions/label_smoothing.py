@@ -45,6 +45,7 @@ class LabelSmoothedNLL(torch.autograd.Function):
     def backward(ctx: Any, loss_gradient: Tensor, _: Tensor) -> Tuple[Tensor, None, None, None]:
         """Return the gradient by the logits."""
         (gradient,) = ctx.saved_tensors
+        # it is 1 unless the loss is scaled
         if loss_gradient != 1:
             gradient = gradient * loss_gradient
         return gradient, None, None, None

@@ -135,12 +135,14 @@ def _mmap_index(file: str, header: bytes) -> Optional[Index]:
         return None
     magic, version, code, count = _MMAP_HEADER.unpack(header[:size])
     dtype = _integer_type(code)
+    # for each item 4 bytes of its size and 8 of its place
     is_complete = os.path.getsize(file) == size + 12 * count
     if (magic, version) != (_MMAP_MAGIC, 1) or not dtype or not is_complete:
         return None
     sizes = np.fromfile(file, "<i4", count, offset=size)
     starts = np.fromfile(file, "<i8", count, offset=size + sizes.nbytes)
     ends = np.cumsum(sizes, dtype=np.int64) * np.dtype(dtype).itemsize
+    # items must lie one behind the other: fairseq reads from any place that the index names
     if count and (sizes.min() < 0 or starts[0] or not np.array_equal(starts[1:], ends[:-1])):
         return None
     return Index(ends, dtype)

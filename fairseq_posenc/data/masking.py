@@ -110,6 +110,7 @@ class Masking:
             begins = self.begins_word[tokens[positions]] | (np.diff(positions, prepend=-2) > 1)
             units = np.cumsum(begins) - 1
         count = units[-1] + 1
+        # at least one; a fraction is rounded up or down at random, so that the mean is right
         chosen = rng.choice(
             count, max(int(self.probability * count + rng.random()), 1), replace=False
         )
@@ -121,6 +122,7 @@ class Masking:
         target[positions[draws < 1]] = tokens[positions[draws < 1]]
         source[positions[(draws >= changed) & (draws < 1)]] = self.mask_index
         replaced = positions[(draws >= self.leave) & (draws < changed)]
+        # types by their shares; the sum may be a rounding below 1, hence the minimum
         places = np.searchsorted(self.cumulated_shares, rng.random(len(replaced)), "right")
         source[replaced] = self.random_types[np.minimum(places, len(self.random_types) - 1)]
         return source, target

@@ -98,6 +98,7 @@ def normalise(lines: List[str], language: str) -> List[str]:
     sentence. It does here; Moses' script and sacremoses' command line pass on the line feed too, so
     that it does not (one in 10,000 lines of Multi30k).
     """
+    # one string of all lines: a regular expression is called once, not once a line
     text = "\n".join(line.strip() for line in lines)
     for old, new, beyond in _substitutions(language):
         if beyond:

@@ -160,6 +160,7 @@ class SentencePiece(Subwords):
             first = next(n for n, piece in enumerate(strings) if piece.startswith(_STRANGE))
             first += strings[first] == _STRANGE
         added = len(prefix)
+        # as if the character before the text were not there
         spans = [(max(start - added, 0), end - added) for start, end in spans[first:]]
         return [self._names[index] for index in ids[first:]], spans
 

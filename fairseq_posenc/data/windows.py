@@ -47,6 +47,7 @@ class WindowLayout(NamedTuple):
         """
         room = self.max_positions - _SPECIAL - min(question, self.max_query_length)
         step = min(self.stride, room)
+        # steps that the last window needs to reach the end, rounded up
         count = 1 + max(0, -(-(context - room) // step))
         return [(i * step, min(room, context - i * step)) for i in range(count)]
 
@@ -64,6 +65,7 @@ def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarra
     """
     first, length = windows[number]
     tokens = np.arange(first, first + length)
+    # each (windows, 1), beside tokens (length,): left, right and score are (windows, length)
     starts, lengths = np.array(windows, dtype=np.int64).T[:, :, None]
     left, right = tokens - starts, starts + lengths - 1 - tokens
     # hundredths, so that nothing is rounded
@@ -168,6 +170,7 @@ class WindowDataset(PairDataset):
         if answer:
             offsets = self.split.offsets(window.question)
             span = covering_tokens(offsets, answer.start, answer.start + len(answer.text))
+        # both at <s>: this window does not hold the whole answer
         if span is None or span[0] < window.first or span[1] >= window.first + window.length:
             return 0, 0
         shift = window.before - window.first

@@ -59,6 +59,7 @@ def worker_generator(device: torch.device) -> torch.Generator:
         # torch's generator depends on what this worker drew before, so start from the update's seed
         seed = batch.seed + batch.number * _BY_BATCH + batch.calls * _BY_CALL
         batch.calls += 1
+    # a generator of its own: however many numbers an encoding draws, dropout goes on alike
     return torch.Generator(device=device).manual_seed(seed % 2**32)
 
 

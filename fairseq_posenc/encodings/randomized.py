@@ -85,6 +85,8 @@ class Randomized(Encoding):
         noise = torch.rand(shape, generator=generator, device=lengths.device)
         order = first + noise.argsort(dim=1)  # of each row's numbers, a random one
         columns = torch.arange(shape[1], device=lengths.device)
+        # the first of a random order are a draw without replacement; M takes the place of the rest
+        # and is sorted to the end
         left_out = columns >= lengths.unsqueeze(1)
         return order.masked_fill(left_out, self.drawn_below).sort(dim=1).values
 
@@ -93,6 +95,7 @@ class Randomized(Encoding):
         most, length = self.drawn_below, len(distances) + 1
         # scalars: (layers or 1, heads or 1, 2 M - 1), by falling distance from M - 1
         scalars = inner.bias_by_distance(most, most)
+        # from the farthest key before a query to the farthest after it
         falling = torch.cat([distances.flip(0), distances.new_zeros(1), -distances])
         chosen = scalars_of(scalars, most - 1 - falling)  # (…, 2 length - 1)
         biases = [to_toeplitz(layer, length, length) for layer in chosen.unbind()]

@@ -105,6 +105,8 @@ def _first_distances(buckets: int, exact: int, longest: int) -> List[int]:
     for m in range(1, logarithmic):
         # begin the search below what floating point says; whole numbers then decide
         start = max(exact, int(exact * (longest / exact) ** (m / logarithmic)) - 1)
+        # bucket E + m begins where L · log(n / E) / log(M / E) ≥ m with L = N - E, that is where
+        # n^L · E^m ≥ E^L · M^m
         while start**logarithmic * exact**m < exact**logarithmic * longest**m:
             start += 1
         starts.append(start)

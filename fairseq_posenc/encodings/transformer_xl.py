@@ -71,9 +71,11 @@ class TransformerXL(Encoding):
         if torch.compiler.is_exporting():  # the number of keys is a symbol, any table has a length
             table = relative_sinusoid(keys, self.stack.channels, dtype, like.device)
             return table[: keys - 1 + queries]
+        # powers of two: lengths that grow by one need few tables
         longest = max(64, 2 ** (keys - 1).bit_length())
         key = (longest, dtype, like.device)
         if key not in self._tables:
             self._tables[key] = relative_sinusoid(longest, self.stack.channels, *key[1:])
         table = self._tables[key]
+        # from distance K - 1 down to 1 - Q
         return table[longest - keys : longest - 1 + queries]

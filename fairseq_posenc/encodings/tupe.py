@@ -45,6 +45,7 @@ class Tupe(Encoding):
         super().__init__(stack)
         check_table_length(stack)
         self.buckets = Buckets(stack.decoder, num_buckets, max_distance)
+        # two products are summed, so 1 / √(2 d) keeps the variance that 1 / √d gives to one
         self.scale = (2 * stack.head_channels) ** -0.5
         self.table = nn.Parameter(torch.empty(stack.max_length, stack.channels))
         self.norm = nn.LayerNorm(stack.channels)

@@ -227,6 +227,7 @@ class CheckedLoading(BaseFairseqModel):
         same_encoding = signature.split("|")[0] == self.signature.split("|")[0]
         dropped = []
         for key in filter(_of_positions, list(state_dict)):
+            # in another encoding a table of the same shape means something else
             same_shape = key in own and own[key].shape == state_dict[key].shape
             if not same_shape or ("embed_positions" in key and not same_encoding):
                 dropped.append(key)

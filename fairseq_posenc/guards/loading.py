@@ -164,9 +164,11 @@ def _patch_training_start() -> None:
     @functools.wraps(original_load)
     def load_checkpoint_to_train(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         with one_line("cannot begin or continue the training"):
+            # what needs no checkpoint comes first: it fails at once
             training_start.patch_valid_stats()
             training_start.check_workers(trainer.cfg.distributed_training)
             training_start.check_metric(trainer.cfg)
+            # whether it is resumed decides below which options may differ
             resumed = save_folder.check_start(cfg, trainer.checkpoint_suffix or "")
             if distributed_utils.is_master(trainer.cfg.distributed_training) and not cfg.no_save:
                 save_folder.lock(cfg.save_dir)
@@ -182,6 +184,7 @@ def _patch_training_start() -> None:
                 comparisons.append(LanguageComparison(trainer.task, fine_tuning=True))
             with _comparing(*comparisons), average_of_weights(trainer):
                 extra_state, batches = original_load(cfg, trainer, **kwargs)
+            # progress is known once fairseq has put it back
             check_progress(extra_state, trainer)
             if resumed:
                 warn_of_lost_average(extra_state, trainer)

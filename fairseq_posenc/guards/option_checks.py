@@ -111,7 +111,9 @@ def check_options(
     try:
         if not isinstance(state, dict):
             raise Refused("it holds no model and options")
+        # whoever types the name of a class answers for what it builds
         overrides = {**_of_command_line(), **(overrides or {})}
+        # names first: they say which options are declared, and so may stay
         _replace_unknown(state, overrides, builds)
         # up to fairseq 0.10 all options are in one namespace; since then, in groups
         if state.get("args") is not None:

@@ -89,6 +89,7 @@ def patch_epoch_position() -> None:
         if all(_is_count(count) and count for count in counts):
             batch, before, workers = counts
             self.epoch = state["epoch"]  # some tasks make batches by it
+            # batch · workers / before is the share of the epoch that is done
             passed = batch * workers * len(self.frozen_batches) // before // self.num_shards
             state = {**state, "iterations_in_epoch": min(passed, len(self) - 1)}
         try:

@@ -223,6 +223,7 @@ def _options(
     if registered is None:
         return {}
     defaults: Dict[str, Any] = {}
+    # from the base on, so that a class replaces the defaults of those above it
     for owner in reversed(registered.__mro__):
         parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
         # our models have no defaults for options of the classes of fairseq that they are made of

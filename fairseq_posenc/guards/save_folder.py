@@ -115,6 +115,7 @@ def lock(folder: str) -> None:
     stream: Optional[TextIO] = None
     try:
         os.makedirs(folder, exist_ok=True)
+        # a+ makes the file, and leaves the holder's name in it
         stream = open(  # noqa: SIM115
             os.path.join(folder, LOCK), "a+", encoding="utf-8", opener=_open_no_link
         )
@@ -133,6 +134,7 @@ def lock(folder: str) -> None:
     stream.truncate(0)
     stream.write(f"process {os.getpid()} on {socket.gethostname()}")
     stream.flush()
+    # closing the file would release the lock
     _locks[folder] = stream
 
 

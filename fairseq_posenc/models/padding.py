@@ -33,7 +33,9 @@ def roll_rows(x: Optional[Tensor], places: Tensor) -> Optional[Tensor]:
     if x is None:
         return None
     batch, length = x.shape[:2]
+    # what comes to place i stood at i - places[b]
     origin = (torch.arange(length, device=x.device) - places.unsqueeze(1)) % length
+    # as a row of (batch · length, …)
     origin = origin + length * torch.arange(batch, device=x.device).unsqueeze(1)
     return x.flatten(0, 1).index_select(0, origin.flatten()).view_as(x)
 

@@ -149,6 +149,7 @@ class TokenStack(Encoder):
             segments = torch.zeros_like(tokens)
         x = self.embed_scale * self.embed_tokens(tokens)  # (batch, length, channels)
         positions = self.positions(x, padding, segments)
+        # CAPE's shift and scale of the pair, which the encoder has drawn; nothing in evaluation
         positions.shared = [] if source is None else source.shared
         terms = self.segments(self.embed_positions(positions), segments)
         x = self.layernorm_embedding(x if terms.input is None else x + terms.input)
@@ -186,6 +187,7 @@ class TrainedModel(nn.Module):
         self.output: nn.Module = nn.Linear(channels, entries, bias=False)
         if "output.bias" in weights:
             self.output = WordScores(entries, channels, _ACTIVATIONS[args.activation_fn])
+        # ADMIN's ω, which the layers of models without it lack
         for name in (name for name in weights if name.endswith(".omega")):
             omega = nn.Parameter(torch.ones_like(weights[name]))
             self.get_submodule(name.rpartition(".")[0]).register_parameter("omega", omega)

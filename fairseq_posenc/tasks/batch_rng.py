@@ -24,6 +24,7 @@ def patch_train_step() -> None:
         self: Any, sample, model, criterion, optimizer, update_num: int, *args: Any, **kwargs: Any
     ) -> Any:
         update, seed, batches = getattr(self, "_update_batches", (None, 0, 0))
+        # the first batch of an update: fairseq's trainer has just seeded torch, by seed and update
         if update_num != update:
             seed, batches = torch.initial_seed(), 0
         self._update_batches = update_num, seed, batches + 1

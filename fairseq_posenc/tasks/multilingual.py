@@ -127,6 +127,7 @@ def _force_for_nothing(generator: Any, token: int) -> None:
         # lprobs: (batch · beam, types), all but the forced type -inf
         lprobs, tokens, scores = force(step, lprobs, scores, tokens, prefix_tokens, beam_size)
         if step == 0:
+            # (batch,) → (batch · beam,)
             is_forced = prefix_tokens[:, 0].eq(token).repeat_interleave(beam_size)
             lprobs[is_forced, token] = 0.0
         return lprobs, tokens, scores

@@ -49,6 +49,7 @@ def extended(rows: Tensor, length: int, method: str) -> Tensor:
         return rows[numbers % n]
     if method == "interpolate":
         places = numbers.double() * (n - 1) / (length - 1)
+        # the last place is row n - 2 with f = 1, so that k + 1 is a row
         k = places.long().clamp(max=max(n - 2, 0))
         f = (places - k).unsqueeze(1)
         after = rows[(k + 1).clamp(max=n - 1)].double()
@@ -165,6 +166,7 @@ def _extend_moments(
                 continue
             if value.shape != (sum(sizes),):
                 return False
+            # one row of the numbers of all parameters, in their order: cut, lengthened, joined
             parts = list(value.split(sizes))
             parts[index] = longer(parts[index].view_as(table)).flatten()
             moments[name] = torch.cat(parts)

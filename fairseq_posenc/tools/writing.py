@@ -61,6 +61,7 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
 
             yield begin
         for partial in partials.values():
+            # bytes before names: after a loss of power no name leads to half a file
             sync(partial)
         for path, partial in partials.items():
             os.replace(partial, path)
@@ -95,6 +96,7 @@ def replacing_folder(path: str) -> Iterator[str]:
         yield partial
         _sync_tree(partial)
         if os.path.lexists(path):
+            # no system replaces a folder that is not empty in one step
             os.replace(path, old)
         os.replace(partial, path)
         sync(os.path.dirname(path))
@@ -103,6 +105,7 @@ def replacing_folder(path: str) -> Iterator[str]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if os.path.lexists(path):
+            # the new one has its place; below, it has failed between the two renames
             _remove(old)
         elif os.path.lexists(old):
             os.replace(old, path)

@@ -74,6 +74,7 @@ class _ChunkedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, settings, padding_mask, queries, keys, values, *tables):
+        # before the first draw: the backward pass draws the same again
         if settings.recompute and settings.dropout_p:
             ctx.random_state = torch.get_rng_state()
         work = ChunkPass(settings, padding_mask, queries, keys, values, *tables)
@@ -102,6 +103,7 @@ class _ChunkedAttention(torch.autograd.Function):
         )
         if ctx.settings.recompute:
             by_chunk = _recomputed(ctx, inputs)
+        # of the tables, which come after settings, mask, queries, keys and values
         needs = ctx.needs_input_grad[5:]
         work = ChunkPass(ctx.settings, *inputs)
         gradients = [_time_first(tensor, tensor.size(-1)) for tensor in inputs[1:4]]

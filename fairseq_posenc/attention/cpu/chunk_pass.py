@@ -77,6 +77,7 @@ class ChunkPass:
             self.score_terms.append(IndexProducts(terms["index_queries"], terms["index_keys"]))
         if terms["segments"] is not None:
             self.score_terms.append(Segments(layout, terms["segments"], terms["segment_scalars"]))
+        # projected distances differ by head: one product then serves a head of all sequences
         self.head_by_head = terms["distance_keys"] is not None
         if self.head_by_head:
             distances = terms["distance_keys"], terms["position_query"]
@@ -213,6 +214,7 @@ class ChunkPass:
         """Add ``alpha · weightsᵀ · rows`` to the gradient of keys or values."""
         memory = memory[chunk.matrices, : chunk.columns]
         part = multiply(weights.transpose(1, 2), rows, self.part.get(memory.shape), alpha)
+        # the first chunk has the last rows, which see all keys: it sets every row, the others add
         if chunk.first:
             memory.copy_(part)
         else:

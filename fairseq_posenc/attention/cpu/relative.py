@@ -158,6 +158,7 @@ class Band(_Keys):
             first = torch.arange(start - self.reach, start - self.reach + rows)[:, None]
             key = first + torch.arange(self.band.size(0))
             inside = ((key >= 0) & (key < columns)).to(self.table.dtype)
+            # key j is in the tail of query i if i - j > k: in row r, up to start + r - k - 1
             last_clipped = start - self.max_distance - 1
             tail = self.table.new_ones(rows, max(last_clipped + rows, 0)).tril_(last_clipped)
             self.masks[start, rows, columns] = inside, tail
@@ -206,7 +207,9 @@ class Band(_Keys):
         """Return the table's gradient; for a table of values given that of the values."""
         total = torch.zeros_like(self.table)
         total[self.used] = self.total.flip(0)
+        # the band is the table less the reference, so the reference gets what it gets, with a minus
         total[self.reference] = -self.total.sum(dim=0)
         if values is not None:
+            # base_values has added it to each value
             total[self.reference] += values.sum(dim=(0, 1))
         return total

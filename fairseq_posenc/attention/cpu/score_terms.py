@@ -60,9 +60,11 @@ class Additive:
             by_head = by_head.flatten(0, 1).unsqueeze(1)
         summed = by_head[0] if by_head.size(0) == 1 else by_head.sum(dim=0)
         if self.total is None:
+            # no chunk of causal attention writes to the columns of the future
             empty = torch.zeros_like if self.layout.causal else torch.empty_like
             self.total = empty(self.bias, memory_format=torch.contiguous_format)
         total = self.total[self._part(chunk)]
+        # the first chunk with this part of the bias writes, the others add
         if chunk.batches.start == 0 and not (shared and chunk.heads.start):
             total.copy_(summed)
         else:
@@ -229,6 +231,7 @@ class Distances:
             shape = (matrices, rows, columns)
             if shape not in self.products:
                 product = self.keys.new_zeros(rows * matrices, window)
+                # row (i, m) of the product has the score (m, i, j) in column rows - 1 - i + j
                 strides = (window, max(matrices * window - 1, 1), 1)
                 self.products[shape] = product, product.as_strided(shape, strides, rows - 1)
             start = self.layout.queries - stop

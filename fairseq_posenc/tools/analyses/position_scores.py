@@ -137,6 +137,7 @@ def content_scores(
         def hook(module: Any, inputs: Any) -> None:
             x, terms = inputs[:2]
             queries, keys = module.split(module.q_proj(x)), module.split(module.k_proj(x))
+            # TUPE has its own: 1 / √(2 d)
             scale = module.head_dim**-0.5 if terms.scale is None else terms.scale
             seen[layer] = scale * queries @ keys.transpose(2, 3)
 

@@ -154,6 +154,7 @@ def _tar_members(tar: tarfile.TarFile) -> List[tarfile.TarInfo]:
     rest = tar.fileobj.read(BLOCK)
     if len(rest) < tarfile.BLOCKSIZE or rest.strip(b"\0") or not members:
         raise ValueError(f"it is empty, or broken or cut off behind {tar.offset} bytes")
+    # a link to one of these becomes its copy; extracting a link could write through it
     files = {os.path.normpath(member.name): member for member in members if member.isreg()}
     regular_files = []
     for member in members:

@@ -86,6 +86,7 @@ def download(
     try:
         os.makedirs(os.path.dirname(part), exist_ok=True)
         with contextlib.ExitStack() as opened:
+            # a file that is there needs no lock: nobody writes to it
             if not os.path.exists(path):
                 opened.enter_context(locked(part))
             if os.path.exists(path):  # perhaps another process has loaded it meanwhile
@@ -108,6 +109,7 @@ def _from_any(
     for url in urls:
         if not (checksum or is_archive(path)):
             os.truncate(part, 0)  # nothing would tell whether two versions were joined
+        # a part that was continued may be of another version: once more from the start
         for continued in (os.path.getsize(part) > 0, False):
             problem = _fetch(url, part, quiet)
             if problem:

@@ -120,6 +120,7 @@ def windows(count: int, length: int, stride: Optional[int] = None) -> Iterator[T
     """
     first, end = 0, min(length, count)
     while first < count:
+        # a sliding window reaches back, for context; a block begins with what counts
         yield TextWindow(max(0, end - length) if stride else first, first, end)
         first, end = end, min(end + (stride or length), count)
 
@@ -147,6 +148,7 @@ def predict(
             it is not predicted, and has no position.
     """
     device = next(model.parameters()).device
+    # the input of a place is the token before it; windows are cut of both streams alike
     before = torch.cat([tokens.new_tensor([eos]), tokens[:-1]])
     bits, positions = np.empty(len(tokens)), np.empty(len(tokens), dtype=int)
     for batch in tqdm([*_batches(parts, max_tokens)], desc=name, unit=" batches", leave=False):

@@ -154,6 +154,7 @@ def misfit(first: Sequence[Grams], second: Sequence[Grams]) -> Misfit:
         own = _alike(grams, beside)
         if own >= _ALIKE or not beside:  # of nothing but unknown words nothing is known
             continue
+        # a lost line shifts the next ones; another order is seen in the far ones
         indices = {number + n for n in _NEAR} | {(number + n * step) % count for n in range(_FAR)}
         elsewhere = max(
             (_alike(first[index], beside) for index in indices - {number} if 0 <= index < count),
@@ -200,6 +201,7 @@ def _check_shift(path: str, references: Sequence[Grams], hypotheses: Sequence[Gr
                 totals[shift] += _alike(hypotheses[number], references[number + shift])
     means = {shift: total / (count - abs(shift)) for shift, total in totals.items()}
     best = max(_SHIFTS, key=means.__getitem__)
+    # hypotheses of a bad model resemble nothing: a shift must be clearly better than none
     if means[best] > 2 * means[0] + 0.1:
         raise UsageError(
             f"{path} is shifted: hypothesis {1 + max(0, -best)} belongs to its line "

@@ -57,6 +57,8 @@ class Sampled(NamedTuple):
             return Estimate(None)
         # on the same samples of sentences: what makes a sentence hard for both cancels out
         drawn = self.drawn - base.drawn
+        # a seed gives both the same batches, and a difference takes these out; where one has no
+        # partner, the means are over different trainings
         pairs = paired_seeds(self.seeds, base.seeds)
         if len(self.values) == len(base.values) == 1:
             pairs = [(0, 0)]

@@ -130,6 +130,7 @@ def _specification(source: ExportSource, vocabularies: Dict[str, List[str]], len
     encoder = _stack(source, "encoder", specs.TransformerEncoderSpec, length, weights)
     decoder = _stack(source, "decoder", specs.TransformerDecoderSpec, length, weights)
     decoder.projection.weight = _array(weights.take("decoder.output_projection.weight"))
+    # what nobody has taken would be lost without a word
     for name in weights.left:
         raise source.refusal(f"CTranslate2 has no place for {name}")
     spec = specs.TransformerSpec(encoder, decoder)
@@ -201,6 +202,8 @@ def _fill_self_attention(
         for name in "qkv"
     ]
     if added:
+        # in head h the bias makes the query's added channel h 1 and the others 0: of the relative
+        # keys' added channels, which all heads share, it takes the bias of its own head
         by_head = parts[0][1].view(heads, -1)
         by_head[:, -added:] = torch.eye(heads, added)
     spec.linear[0].weight, spec.linear[0].bias = (_array(torch.cat(p)) for p in zip(*parts))

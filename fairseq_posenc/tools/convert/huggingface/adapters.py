@@ -106,6 +106,7 @@ class FusedAttention(NamedTuple):
 def rename(name: str, key_map: KeyMap) -> Optional[str]:
     """Return what rules make of a weight's name, ``""`` for a part; ``None`` if none fits."""
     for prefix, hf_prefix in key_map:
+        # a prefix ends at a dot, so that layers.1 is not layers.10; # is kept as it was
         match = re.match(re.escape(prefix).replace(r"\#", r"(\d+)") + r"(?=\.|$)", name)
         if match:
             return (
@@ -121,6 +122,7 @@ class HfWeights:
     """
 
     def __init__(self, folder: str, key_map: KeyMap):
+        # one map for both ways; the inverse of a part, from "", fits no name
         inverse = tuple((hf_prefix, prefix) for prefix, hf_prefix in key_map)
         self.folder, self.hf = folder, read_weights(folder)
         renamed = {name: rename(name, inverse) for name in self.hf}
@@ -228,6 +230,7 @@ class Adapter:
         for stack, name in self.position_tables.items():
             if required or name in weights.hf:
                 table = weights.get(name)
+                # fairseq's first position is row 2 (padding index + 1), as RoBERTa's; BERT's row 0
                 unused = table.new_zeros(2 - self.unused_rows, table.size(1))
                 tables[f"{stack}.embed_positions.weight"] = torch.cat([unused, table])
         return tables
@@ -253,6 +256,7 @@ def rename_weights(
                 names[name] = hf_name
     shared = [name for name, hf_name in names.items() if hf_name in adapter.shared_weights]
     first = weights[shared[0]]
+    # by their numbers: a checkpoint has every name, whether or not they are one tensor
     tied = all(torch.equal(weights[name], first) for name in shared)
     if tied:
         names.update(dict.fromkeys(shared, adapter.shared_weights[0]))
@@ -262,6 +266,7 @@ def rename_weights(
         )
     dtype = weights[next(iter(names))].dtype
     hf_weights = {name: x.to(dtype) for name, x in adapter.extra_weights(source).items()}
+    # embeddings that are written scaled differ from the output
     tied = tied and hf_weights.keys().isdisjoint(adapter.shared_weights)
     names = {name: hf_name for name, hf_name in names.items() if hf_name not in hf_weights}
     hf_weights.update({hf_name: weights[name] for name, hf_name in names.items()})

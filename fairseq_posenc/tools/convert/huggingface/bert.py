@@ -211,6 +211,7 @@ def _read(adapter: Adapter, config: HfConfig) -> ImportedModel:
     model["untie_weights_roberta"] = not torch.equal(embeddings, output)
     dictionary = dictionary_of(symbols, order, True, folder)
     with_mask = dictionary_of(symbols, order, True, folder)
+    # as the task does when it reads dict.txt: hashes of dictionaries are of what is trained with
     with_mask.add_symbol(MASK)
     unexpected = [name for name in weights.unexpected if not any(part in name for part in _IGNORED)]
     refuse_unexpected(folder, unexpected)

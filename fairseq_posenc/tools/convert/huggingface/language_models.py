@@ -111,6 +111,7 @@ def separate(weight: Tensor, heads: int, half_split: bool) -> List[Tensor]:
     """Return queries, keys and values of a ``FusedAttention``, ``(channels, …)`` each."""
     queries, keys, values = weight.unflatten(0, (heads, 3, -1)).unbind(1)
     if half_split:
+        # channels c and c + d / 2 of a head, side by side again
         queries, keys = (torch.stack(x.chunk(2, dim=1), 2).flatten(1, 2) for x in (queries, keys))
     return [part.flatten(0, 1) for part in (queries, keys, values)]
 

@@ -163,6 +163,7 @@ def _subword_files(folder: str) -> Dict[str, str]:
     lines = [line for line in read_lines(merges) if line and not line.startswith("#version")]
     pairs = (" ".join(line.split()[:2]) for line in lines)
     lower = tokenizer_field(folder, "do_lower_case", False)
+    # what FSMTTokenizer asks of sacremoses
     moses = dict(normalise=True, printable=True, aggressive=True, escape=True)
     return {
         CODES: "".join(f"{line}\n" for line in ["#version: 0.2", *pairs]),
@@ -184,6 +185,7 @@ def _fsmt_positions(adapter: Adapter, weights: HfWeights, length: int) -> str:
         if len(table) != length + 2:
             side = name.partition(".")[0]
             raise UsageError(f"{weights.folder}: the {side}'s table has not {length} positions")
+    # fairseq counts positions from padding index + 1
     numbers = torch.arange(length).float() + 2
     vectors = sinusoid(numbers, weights.get(HF_EMBEDDINGS[0]).size(1))
     if all(torch.allclose(t[2:].float(), vectors, atol=1e-4) for t in tables.values()):

@@ -91,6 +91,7 @@ def largest_difference(
             sources = tokens = padded([prefix + sentence for sentence in first], longest)
             fairseq_scores, decoder_inputs = source.model(sources)[0], {}
         hf_inputs = {**inputs(sources), **decoder_inputs, "input_ids": orders[0][sources]}
+        # columns in the order of our dictionary; rows of tables that are longer fall away
         hf_scores = model(**hf_inputs).logits[..., orders[-1]]
         real = tokens.ne(SPECIAL_IDS["pad_token_id"])
         # (real tokens, types)
