@@ -176,5 +176,5 @@ class MaskedDataset(TokensAndSegments):
         fairseq drops the last batch unless it is a multiple of ``--required-batch-size-multiple``.
         """
         batches = list(super().batch_by_size(indices, **limits))
-        rest = indices[sum(map(len, batches)) :]
-        return [*batches, rest] if len(rest) else batches
+        last_batch = indices[sum(map(len, batches)) :]
+        return [*batches, last_batch] if len(last_batch) else batches

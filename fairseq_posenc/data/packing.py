@@ -57,9 +57,9 @@ def cut_blocks(sizes: np.ndarray, room: int, mode: str) -> Blocks:
         counts = np.maximum(-(-sizes // room), 1)
         last_pieces = np.cumsum(counts, dtype=np.int64) - 1
         separators = np.repeat(separators, counts)
-        rest = sizes - (counts - 1) * room
+        last_sizes = sizes - (counts - 1) * room
         sizes = np.full(len(separators), room, dtype=np.int32)
-        sizes[last_pieces] = rest
+        sizes[last_pieces] = last_sizes
     bounds = np.zeros(len(sizes) + 1, dtype=np.int64)  # tokens before each piece
     np.cumsum(sizes, out=bounds[1:])
     if mode == "eos":

@@ -26,9 +26,9 @@ def fields(message: bytes) -> Iterator[Tuple[int, Any, bytes]]:
         yield field, value, message[start:offset]
 
 
-def read_field(message: bytes, wanted: int, default: Any) -> Any:
+def read_field(message: bytes, number: int, default: Any) -> Any:
     """Return a field of a message, a number or bytes, or the default."""
-    return next((value for field, value, _ in fields(message) if field == wanted), default)
+    return next((value for field, value, _ in fields(message) if field == number), default)
 
 
 def without_field(message: bytes, parts: Container[int], unwanted: int) -> bytes:

@@ -81,9 +81,9 @@ class Rotary(Encoding):
             )
         if not (isinstance(original_length, int) and original_length >= 0):
             raise ValueError(f"original length must be a number of tokens, not {original_length}")
-        needed = scale_method in ("yarn", "dynamic")
-        if needed != (original_length > 0):
-            verb = "needs the" if needed else "does not read an"
+        needs_length = scale_method in ("yarn", "dynamic")
+        if needs_length != (original_length > 0):
+            verb = "needs the" if needs_length else "does not read an"
             raise ValueError(f"scale method {scale_method} {verb} original length")
         if scale_method in ("ntk", "dynamic") and width == 2:
             raise ValueError(f"scale method {scale_method} needs heads wider than 2")

@@ -60,6 +60,6 @@ class Unifpe(Sinusoidal):
         # two whole numbers of 0 … n - 1; rounding may reach n, hence the minimum
         uniform = torch.rand(len(lengths), 2, generator=generator, device=lengths.device)
         gap, window = (uniform * windows).floor().minimum(windows - 1).split(1, dim=1)
-        rest = self.drawn_below - windows * lengths  # r
-        offset = window * lengths + rest * (window >= gap)
+        remainder = self.drawn_below - windows * lengths  # r
+        offset = window * lengths + remainder * (window >= gap)
         return offset.masked_fill(2 * lengths >= self.drawn_below, 0).to(lengths.dtype)

@@ -58,9 +58,9 @@ def _check_many(trained: Mapping[str, Any], task: Any, path: str) -> None:
         raise UsageError(f"{path} translates between many languages: --task posenc_multilingual")
     languages = _languages(trained)
     if languages not in (None, task.langs):
-        some = printable(",".join(languages[:_SHOWN])) + ",..." * (len(languages) > _SHOWN)
+        shown = printable(",".join(languages[:_SHOWN])) + ",..." * (len(languages) > _SHOWN)
         raise UsageError(
-            f"{path} was trained on the languages {some}, whose order gives them their numbers, "
+            f"{path} was trained on the languages {shown}, whose order gives them their numbers, "
             f"and this command has {','.join(task.langs[:_SHOWN])}: give all of them by --langs or "
             "--lang-dict, or the --lang-pairs of the training"
         )

@@ -48,14 +48,14 @@ def average_of_weights(trainer: Any) -> Iterator[None]:
     """
     cfg = trainer.cfg
     first = first_checkpoint(cfg.checkpoint, trainer.checkpoint_suffix or "")
-    wanted = cfg.ema.store_ema
-    if wanted and first and os.path.isfile(first.path):
+    stores_average = cfg.ema.store_ema
+    if stores_average and first and os.path.isfile(first.path):
         extra_state = as_dict(as_dict(load_checkpoint(first.path, mmap=True)).get("extra_state"))
         cfg.ema.store_ema = "ema" in extra_state
     try:
         yield
     finally:
-        begins, cfg.ema.store_ema = wanted and not cfg.ema.store_ema, wanted
+        begins, cfg.ema.store_ema = stores_average and not cfg.ema.store_ema, stores_average
     if begins:
         trainer._build_ema()
 

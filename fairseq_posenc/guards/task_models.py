@@ -74,14 +74,14 @@ def patch_build_model() -> None:
                 f"{arch} is one model, and --task multilingual_translation takes one for each "
                 "pair: --task posenc_multilingual trains one on all"
             )
-        wanted = next((family for family in FAMILIES if isinstance(task, family.task)), None)
+        of_task = next((family for family in FAMILIES if isinstance(task, family.task)), None)
         if getattr(task, "gives_segments", False):
-            wanted = FAMILIES[-1]  # also those that fine-tune
-        if of_model and wanted and of_model != wanted:
+            of_task = FAMILIES[-1]  # also those that fine-tune
+        if of_model and of_task and of_model != of_task:
             name = next(name for name in TASK_REGISTRY if TASK_REGISTRY[name] is type(task))
             raise UsageError(
-                f"{arch} is {of_model.name}, and --task {name} takes {wanted.name}, such as --arch "
-                f"{wanted.example}: the task and the model must go together"
+                f"{arch} is {of_model.name}, and --task {name} takes {of_task.name}, such as "
+                f"--arch {of_task.example}: the task and the model must go together"
             )
         return build(cfg, task, *args, **kwargs)
 

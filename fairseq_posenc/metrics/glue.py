@@ -37,10 +37,10 @@ def score(
     Raises:
         UsageError: scikit-learn or scipy is missing.
     """
-    both = np.asarray(targets), np.asarray(predictions)
+    arrays = np.asarray(targets), np.asarray(predictions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about undefined metrics
-        return {name: 100 * float(_measure(name, *both)) for name in names}
+        return {name: 100 * float(_measure(name, *arrays)) for name in names}
 
 
 def _measure(name: str, targets: np.ndarray, predictions: np.ndarray) -> Any:

@@ -76,8 +76,8 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             encoder_out: whose ``sentences`` ``(batch,)`` number the sentence of each hypothesis.
         """
         # one copy for both, as each copy from a GPU waits for it
-        both = torch.stack([encoder_out["sentences"][0], tokens[:, 0]])
-        sentences, firsts = both.cpu()
+        stacked = torch.stack([encoder_out["sentences"][0], tokens[:, 0]])
+        sentences, firsts = stacked.cpu()
         beam = beam_size(sentences)
         same = torch.equal(firsts[::beam].repeat_interleave(beam), firsts)
         return beam if same else 1

@@ -181,7 +181,8 @@ class TrainedModel(nn.Module):
         self.encoder: Any
         self.decoder: Any
         self.encoder, self.decoder = (
-            TokenStack(args, side, weights) if there else None for side, there in sides.items()
+            TokenStack(args, side, weights) if has_side else None
+            for side, has_side in sides.items()
         )
         entries, channels = weights["output.weight"].shape
         self.output: nn.Module = nn.Linear(channels, entries, bias=False)

@@ -142,8 +142,8 @@ class PosencMaskedLMTask(MaskedLMTask):
         bits = torch.zeros(targets.shape, dtype=torch.double, device=targets.device)
         losses = functional.cross_entropy(logits.double(), targets[masked], reduction="none")
         bits[masked] = losses / math.log(2)
-        both = zip(bits.sum(1).tolist(), masked.sum(1).tolist())
-        return list(zip(sample["id"].tolist(), both))
+        sums = zip(bits.sum(1).tolist(), masked.sum(1).tolist())
+        return list(zip(sample["id"].tolist(), sums))
 
     def score(self, split: str, predictions: Predictions) -> Dict[str, float]:
         """Return the bits per masked token of a whole split."""

@@ -107,12 +107,12 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
         prefix_allowed_tokens_fn=None,
     ):
         """Return fairseq's generator, in which the token of the language counts as certain."""
-        more = dict(extra_gen_cls_kwargs or {})
+        generator_kwargs = dict(extra_gen_cls_kwargs or {})
         if self.target_token is not None and not getattr(args, "keep_inference_langtok", False):
-            more["symbols_to_strip_from_output"] = {self.target_token}
+            generator_kwargs["symbols_to_strip_from_output"] = {self.target_token}
         # fairseq's own task takes no prefix_allowed_tokens_fn
         generator = FairseqTask.build_generator(
-            self, models, args, seq_gen_cls, more, prefix_allowed_tokens_fn
+            self, models, args, seq_gen_cls, generator_kwargs, prefix_allowed_tokens_fn
         )
         if self.target_token is not None and hasattr(generator, "_prefix_tokens"):
             _force_for_nothing(generator, self.target_token)

@@ -90,9 +90,9 @@ class Parser(argparse.ArgumentParser):
         """Parse and check, as ``parse_args`` does, too."""
         add_force(self)
         refuse_repeated(self)
-        arguments, rest = super().parse_known_args(args, namespace)
+        arguments, unparsed = super().parse_known_args(args, namespace)
         check_outputs(self, arguments)
-        return arguments, rest
+        return arguments, unparsed
 
 
 class _Once(argparse._StoreAction):
@@ -189,8 +189,8 @@ def _check_type(output: str, output_type: OutputType, shown: str, force: bool) -
             output_type.is_folder
         ]
         if not allowed(file):
-            wanted = "a folder" if output_type.is_folder else "a file"
-            raise UsageError(f"{shown}: {file} is there, and not {wanted}; name another")
+            expected = "a folder" if output_type.is_folder else "a file"
+            raise UsageError(f"{shown}: {file} is there, and not {expected}; name another")
         if force:
             continue
         problem = (

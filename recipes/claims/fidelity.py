@@ -118,7 +118,7 @@ def _words(content: Any) -> str:
     return {None: "no", False: "no", True: "yes"}.get(content) or str(content)
 
 
-def ours(key: str, plan_values: Values) -> str:
+def values_of(key: str, plan_values: Values) -> str:
     """Return the values of a `program --option`, and where they are, if not everywhere."""
     program, option = key.split()
     same = [
@@ -150,12 +150,12 @@ def page() -> str:
         plan_values = read_plan(section["plan"])
         # of a row without keys, which no command line has, ours is said in the JSON
         listed = {key for _, keys, *_ in section["settings"] if keys for key in keys.split(", ")}
-        there = {
+        planned = {
             key for key in plan_values if not {key, key.split()[1]} & set(content["not settings"])
         }
-        if listed != there:
+        if listed != planned:
             raise UsageError(
-                f"{SOURCE.name}, {section['plan']}: differ in {sorted(listed ^ there)}"
+                f"{SOURCE.name}, {section['plan']}: differ in {sorted(listed ^ planned)}"
             )
         plan = f"Ours: `bash {section['plan']} --plan`. {section['code']}"
         parts += [
@@ -179,7 +179,9 @@ def _rows(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> Li
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     unsaid = []
     for name, keys, paper, authors_code, why, *said in settings:
-        mine = "; ".join(said or dict.fromkeys(ours(key, plan_values) for key in keys.split(", ")))
+        mine = "; ".join(
+            said or dict.fromkeys(values_of(key, plan_values) for key in keys.split(", "))
+        )
         silent = paper.startswith("—") and authors_code == "—"
         line = f"{name} ({mine})" if silent and not why else ""
         if why and why not in _LIKE:

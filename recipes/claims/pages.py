@@ -116,14 +116,14 @@ def _to_run(content: Content, by_claim: ByClaim) -> str:
 def command(about: Content, parts: Sequence[str]) -> str:
     """Return what measures a comparison alone: a part may need data or models of ``length``."""
     base_part, _, base = (about.get("base") or "").partition("@")[0].rpartition("/")
-    needed = {about["part"], *filter(None, [base_part])}
-    if needed & {"plain", "deep", "deep_400", "switch", "switch_long"}:
-        needed.add("length")
+    required = {about["part"], *filter(None, [base_part])}
+    if required & {"plain", "deep", "deep_400", "switch", "switch_long"}:
+        required.add("length")
     rows = dict.fromkeys([BASE, *about["row"].split(" less "), *base.split(" less ")])
-    without_rows = {"deep", "deep_400", "speed", "bert"} & needed
+    without_rows = {"deep", "deep_400", "speed", "bert"} & required
     commands = []
-    if needed - without_rows:
-        chosen = ",".join(part for part in parts if part in needed - without_rows)
+    if required - without_rows:
+        chosen = ",".join(part for part in parts if part in required - without_rows)
         # these have no choice of rows; what needs `deep` needs the data of `length` alone
         labels = BASE if without_rows else ",".join(filter(None, rows))
         commands = [f"`bash recipes/claims.sh --parts {chosen} --rows {labels}`"]

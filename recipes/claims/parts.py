@@ -124,10 +124,10 @@ class Claims(Measuring):
 
     def rows_of(self, part: str) -> List[PlannedRow]:
         """Its rows, with --rows those of them."""
-        there = self.all_rows(part)
-        rows = [row for row in there if not self.chosen or row.label in self.chosen]
+        possible = self.all_rows(part)
+        rows = [row for row in possible if not self.chosen or row.label in self.chosen]
         if not rows:
-            labels = ",".join(row.label for row in there)
+            labels = ",".join(row.label for row in possible)
             raise UsageError(f"part {part} has none of these rows (--rows), but {labels}")
         return rows
 
@@ -324,7 +324,7 @@ class Claims(Measuring):
                 self.execute([*benchmark, name, *words, "--output", f"{folder}/{name}.csv"],
                              output=f"{folder}/{name}.md")  # fmt: skip
 
-    def found(self, part: str, name: str) -> List[str]:
+    def trained_files(self, part: str, name: str) -> List[str]:
         """`label=path` of a file of all that is trained, with whatever --rows and --seeds."""
         return [
             f"{row.label}={path}"
@@ -338,13 +338,13 @@ class Claims(Measuring):
         if self.is_plan:
             return
         for name in "score", "clauses", "agreement":
-            files = self.found(part, f"{name}.json")
+            files = self.trained_files(part, f"{name}.json")
             if files:
                 table = self.path(part, f"{name.replace('score', 'table')}.md")
                 self.execute(
                     ["posenc", "table", "--by-length", *files, "--output", table], log=os.devnull
                 )
         make_folder(self.path(part))
-        curves = ["posenc", "plot", "--curves", *self.found(part, "train.log")]
+        curves = ["posenc", "plot", "--curves", *self.trained_files(part, "train.log")]
         picture, table = self.path(part, "curves.png"), self.path(part, "curves.md")
         self.execute([*curves, "--output", picture], output=table)

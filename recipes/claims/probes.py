@@ -123,8 +123,8 @@ def word_order(loaded: LoadedModel, length: int, pairs: int) -> float:
     examples = order_pairs(loaded, length, pairs)
     mask = loaded.task.source_dictionary.index("<mask>")
     pad = loaded.task.source_dictionary.pad()
-    both = [(tokens, pair.first) for pair in examples for tokens in (pair.right, pair.wrong)]
-    likelihoods = pseudo_log_likelihoods(loaded.model, both, mask, pad)
+    candidates = [(tokens, pair.first) for pair in examples for tokens in (pair.right, pair.wrong)]
+    likelihoods = pseudo_log_likelihoods(loaded.model, candidates, mask, pad)
     gains = likelihoods[::2] - likelihoods[1::2]
     return 100 * float(np.mean((gains > _TIE) + 0.5 * (abs(gains) <= _TIE)))
 

@@ -127,7 +127,7 @@ def _same(first: Row, second: Row) -> bool:
     """Whether two rows are of the same trainings, by figures with at least two decimals."""
 
     def figures(row: Row) -> List[float]:
-        bleu = [each["bleu"] for _, each in sorted(row.by_length.items())]
+        bleu = [scores["bleu"] for _, scores in sorted(row.by_length.items())]
         return [row.seeds, row.updates, *row.loss, *(value for three in bleu for value in three)]
 
     pairs = list(zip(figures(first), figures(second)))

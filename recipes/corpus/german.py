@@ -125,7 +125,7 @@ def _verbs(node: tree.VerbPhrase, plural: bool) -> Tuple[str, List[str]]:
 def _middle(node: tree.VerbPhrase) -> List[str]:
     """Return what stands between the verbs: pronouns, adverbs, objects, adjuncts."""
     case = DATIVE if node.verb.case == DATIVE else ACCUSATIVE
-    objects = [each for each in ((node.recipient, DATIVE), (node.object, case)) if each[0]]
+    objects = [pair for pair in ((node.recipient, DATIVE), (node.object, case)) if pair[0]]
     tokens: List[str] = []
     for member, case in objects:
         tokens += _without_relative(member, case) if member.pronominal else []

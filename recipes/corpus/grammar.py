@@ -44,10 +44,10 @@ class PortableRandom:
 
     def weighted(self, items: Sequence[Tuple[Any, float]]) -> Any:
         """Return one item of ``(item, weight)`` pairs, as likely as its share of the weights."""
-        rest = self.random() * sum(weight for _, weight in items)
+        remaining = self.random() * sum(weight for _, weight in items)
         for item, weight in items:
-            rest -= weight
-            if rest < 0:
+            remaining -= weight
+            if remaining < 0:
                 return item
         return items[-1][0]
 

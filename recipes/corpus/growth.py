@@ -61,8 +61,8 @@ class Draft:
     def very(self) -> None:
         """Strengthen an adjective."""
         clause = self.rng.pick(self.clauses)
-        described = [each for each in [*_phrases(clause), *clause.phrases] if each.adjective]
-        weak = [each for each in described if each.adjective.gradable and not each.very]
+        described = [phrase for phrase in [*_phrases(clause), *clause.phrases] if phrase.adjective]
+        weak = [phrase for phrase in described if phrase.adjective.gradable and not phrase.very]
         if weak and self.spend(1):
             self.rng.pick(weak).very = True
 

@@ -32,7 +32,7 @@ class Division(NamedTuple):
     """How a batch is divided among GPUs.
 
     Attributes:
-        each: pieces per GPU and step.
+        per_gpu: pieces per GPU and step.
         steps: per update.
         made: what they make: the batch that was wanted, or nearly.
         named: by which a run is known on whatever GPUs: what was wanted, unless it is missed by
@@ -40,19 +40,19 @@ class Division(NamedTuple):
         note: what to tell where it is missed.
     """
 
-    each: int
+    per_gpu: int
     steps: int
     made: int
     named: int
     note: str
 
 
-def division(wanted: int, gpus: int, most: int, unit: str) -> Division:
+def division(requested: int, gpus: int, most: int, unit: str) -> Division:
     """Divide a batch of pieces of a unit among GPUs, at most ``most`` on each in a step."""
-    each, steps, made = divide(wanted, gpus, most)
-    note = f"note: {wanted} {unit} do not divide among {gpus} GPUs: {made} are taken instead"
-    named = made if abs(made - wanted) * 100 > wanted else wanted
-    return Division(each, steps, made, named, note if made != wanted else "")
+    per_gpu, steps, made = divide(requested, gpus, most)
+    note = f"note: {requested} {unit} do not divide among {gpus} GPUs: {made} are taken instead"
+    named = made if abs(made - requested) * 100 > requested else requested
+    return Division(per_gpu, steps, made, named, note if made != requested else "")
 
 
 def bytes_each(options: Sequence[str]) -> int:
@@ -69,8 +69,8 @@ def sequences(memory: int, length: int, vocabulary: int, arch: str, options: Seq
     layers, channels, heads = BERT.get(arch.rpartition("_")[2], BERT["base"])
     fixed = 1024 + (12 * layers * channels + vocabulary) * channels * 20 // MIB
     token = layers * channels * (34 + 5 * heads * length // channels) + vocabulary * 75 // 100
-    each = 1 + bytes_each(options) * length * token // MIB
-    return max((memory * 6 // 10 - fixed) // each, 1)
+    sequence_size = 1 + bytes_each(options) * length * token // MIB
+    return max((memory * 6 // 10 - fixed) // sequence_size, 1)
 
 
 def tokens(
@@ -83,5 +83,5 @@ def tokens(
     """
     fixed = 1024 + (28 * layers * channels + vocabulary) * channels * 20 // MIB
     token = layers * channels * (88 + 15 * heads * 32 // channels) + vocabulary * 12
-    each = bytes_each(options) * token
-    return max((memory * 6 // 10 - fixed) * 1024 // (each // 1024), 256)
+    token_bytes = bytes_each(options) * token
+    return max((memory * 6 // 10 - fixed) * 1024 // (token_bytes // 1024), 256)

@@ -87,8 +87,8 @@ class TaskSet:
         """
         if self.is_made(raw):
             subwords = [f"{self.recipe.text}/{name}" for name in _SUBWORDS]
-            there = [path for path in subwords if os.path.exists(path)]
-            record_fingerprint(settings, ["--raw-files-and-subwords", checksum([raw, *there])])
+            existing = [path for path in subwords if os.path.exists(path)]
+            record_fingerprint(settings, ["--raw-files-and-subwords", checksum([raw, *existing])])
 
     def fetch(self, folder: str, address: str, digest: str = "") -> None:
         """Download a file into a folder, and unpack it there if it is an archive."""
@@ -132,10 +132,10 @@ class Glue(TaskSet):
         if self.config["submission"] != FLAG:
             return valid
         folder = f"{self.data(task)}/input0"
-        there = [
+        existing = [
             test for test in tests if self.recipe.is_plan or os.path.exists(f"{folder}/{test}.idx")
         ]
-        return [*valid, *there]
+        return [*valid, *existing]
 
     def metric(self, task: str) -> str:
         """The task's own."""

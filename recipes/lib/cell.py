@@ -144,9 +144,9 @@ class PlannedCell(NamedTuple):
         """The first step that is not done: all before it are."""
         if self.goes_on:
             return 0
-        there = Path(self.folder)
+        folder = Path(self.folder)
         for number, step in enumerate(self.steps):
-            if not all(any(there.glob(name)) for name in step.done_files):
+            if not all(any(folder.glob(name)) for name in step.done_files):
                 return number
         return len(self.steps)
 

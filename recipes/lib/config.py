@@ -252,14 +252,14 @@ def _read_words(
     """Return the options that are given, without ``--``, and the words that give them again."""
     chosen, words, left = {}, [], iter(arguments)
     for argument in left:
-        name, equals, behind = argument.partition("=")
+        name, equals, inline_value = argument.partition("=")
         if forms.get(name) == "":
             if equals:
                 raise UsageError(f"{name} takes no value; see --help")
             chosen[name[2:]] = FLAG
             words += [name] if name not in ("--plan", "--slurm") else []
             continue
-        value = behind if equals else next(left, None)
+        value = inline_value if equals else next(left, None)
         if value is None:
             raise UsageError(f"{name} needs a value, or is not an option; see --help")
         if name not in forms:

@@ -45,14 +45,14 @@ class Devices(NamedTuple):
         type: cpu or cuda.
         jobs: trainings at a time.
         node: the GPUs of a node that are used; none on a CPU.
-        each: GPUs of a training, of all its nodes.
+        num_gpus: GPUs of a training, of all its nodes.
         memory: GiB of the smallest GPU.
     """
 
     type: str
     jobs: int
     node: Tuple[str, ...] = ()
-    each: int = 1
+    num_gpus: int = 1
     memory: int = 0
 
     @property
@@ -70,13 +70,13 @@ class Devices(NamedTuple):
         """Those of the training of that number, of all that run at a time; empty on a CPU."""
         if not self.node:
             return ""
-        count = self.each // nodes()
+        count = self.num_gpus // nodes()
         first = number * count % len(self.node)
         return ",".join(self.node[first : first + count])
 
     def environment(self, slot: int) -> Dict[str, str]:
         """The environment of a training: its GPUs, and its share of the cores."""
-        processes = self.jobs * self.each // nodes()
+        processes = self.jobs * self.num_gpus // nodes()
         share = {"OMP_NUM_THREADS": str(max(cores() // max(processes, 1), 1)), **os.environ}
         return {**share, **({"CUDA_VISIBLE_DEVICES": self.gpus_of(slot)} if self.node else {})}
 
@@ -90,13 +90,14 @@ class Devices(NamedTuple):
             return [
                 "srun", "--nodes", str(nodes()), "--ntasks-per-node", "1", "--kill-on-bad-exit",
                 "env", f"CUDA_VISIBLE_DEVICES={self.gpus_of(0)}", "fairseq-train",
-                "--distributed-port", str(free_port()), "--distributed-world-size", str(self.each),
+                "--distributed-port", str(free_port()),
+                "--distributed-world-size", str(self.num_gpus),
             ]  # fmt: skip
-        if self.type == "cuda" and self.each > 1:
+        if self.type == "cuda" and self.num_gpus > 1:
             # on a free port: the one of `--standalone` is always the same before torch 2.1
             program = shutil.which("fairseq-train") or "fairseq-train"
             return ["torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0",
-                    "--nproc-per-node", str(self.each), program]  # fmt: skip
+                    "--nproc-per-node", str(self.num_gpus), program]  # fmt: skip
         # fairseq would take all GPUs on its own, whatever --gpus says
         return ["fairseq-train", "--distributed-world-size", "1"]
 
@@ -106,25 +107,25 @@ def nodes() -> int:
     return int(os.environ.get("SLURM_JOB_NUM_NODES") or 1)
 
 
-def list_gpus(wanted: int, is_plan: bool = False) -> Tuple[str, ...]:
-    """Return the GPUs that CUDA_VISIBLE_DEVICES names, or all; no more than are wanted.
+def list_gpus(requested: int, is_plan: bool = False) -> Tuple[str, ...]:
+    """Return the GPUs that CUDA_VISIBLE_DEVICES names, or all; no more than are requested.
 
-    A plan may be for another machine, which has as many as are wanted.
+    A plan may be for another machine, which has as many as are requested.
 
     Raises:
         UsageError: there are none, or not as many.
     """
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     if not visible:
-        there = "import torch; print(torch.cuda.device_count())"
-        count = wanted if is_plan and wanted else int(ask_python(there) or 0)
+        program = "import torch; print(torch.cuda.device_count())"
+        count = requested if is_plan and requested else int(ask_python(program) or 0)
         visible = [str(number) for number in range(count)]
     if not visible:
         raise UsageError("there is no GPU; give --device cpu")
-    if len(visible) < wanted:
+    if len(visible) < requested:
         names = "CUDA_VISIBLE_DEVICES names" if os.environ.get("CUDA_VISIBLE_DEVICES") else ""
-        raise UsageError(f"--gpus is {wanted}, but {names or 'there are'} {len(visible)}")
-    return tuple(visible[: wanted or len(visible)])
+        raise UsageError(f"--gpus is {requested}, but {names or 'there are'} {len(visible)}")
+    return tuple(visible[: requested or len(visible)])
 
 
 def smallest_memory() -> int:
@@ -155,5 +156,5 @@ def divide_gpus(jobs: int, gpus: Tuple[str, ...], memory: int) -> Devices:
     """
     if nodes() > 1 and jobs > 1:
         raise UsageError("on several nodes trainings run one at a time: leave out --jobs")
-    each = 1 if jobs > len(gpus) else len(gpus) // jobs
-    return Devices("cuda", jobs, gpus, each * nodes(), memory)
+    per_job = 1 if jobs > len(gpus) else len(gpus) // jobs
+    return Devices("cuda", jobs, gpus, per_job * nodes(), memory)

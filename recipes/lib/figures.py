@@ -33,14 +33,14 @@ def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
         recipe.say(f"table: {outputs[0]}, .csv")
 
 
-def once(recipe: Recipe, output: str, words: Sequence[str], needed: bool = True) -> None:
+def once(recipe: Recipe, output: str, words: Sequence[str], required: bool = True) -> None:
     """Run a command that writes OUTPUT, again where it was another; in a plan print it."""
     command, done_file = [*words, "--output", output], f"{output}.done"
     if recipe.is_plan or "\n".join(read_lines(done_file)) != shell(words):
         try:
             recipe.execute(command)
         except UsageError:
-            if needed:
+            if required:
                 raise
             recipe.say(f"note: no figure {os.path.basename(output)}, see above")
             return

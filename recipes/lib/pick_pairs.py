@@ -34,8 +34,8 @@ def ranges(text: str) -> List[Range]:
 def pick(
     pairs: List[Pair],
     lengths: List[Tuple[int, int]],
-    wanted: List[Range],
-    each: Optional[int],
+    ranges: List[Range],
+    per_range: Optional[int],
     seed: int,
 ) -> List[Pair]:
     """Return the pairs both of whose lengths are in one of the ranges.
@@ -43,26 +43,28 @@ def pick(
     Args:
         pairs: of text.
         lengths: source's and target's, of each pair.
-        wanted: ranges, both ends included.
-        each: how many of each range, drawn at random; None: all.
+        ranges: of lengths, both ends included.
+        per_range: how many of each range, drawn at random; None: all.
         seed: of the draw.
 
     Raises:
         UsageError: a range has fewer pairs.
     """
     members: Dict[Range, List[int]] = {}
-    for low, high in wanted:
+    for low, high in ranges:
         members[low, high] = [
-            n for n, both in enumerate(lengths) if low <= min(both) and max(both) <= high
+            n for n, sizes in enumerate(lengths) if low <= min(sizes) and max(sizes) <= high
         ]
-        if len(members[low, high]) < (each or 1):
+        if len(members[low, high]) < (per_range or 1):
             raise UsageError(
                 f"{len(members[low, high])} pairs have {low} to {high} pieces on both sides, "
-                f"and {each or 1} are wanted"
+                f"and {per_range or 1} are wanted"
             )
     draw = random.Random(seed)
     chosen = {
-        n for numbers in members.values() for n in (draw.sample(numbers, each) if each else numbers)
+        n
+        for numbers in members.values()
+        for n in (draw.sample(numbers, per_range) if per_range else numbers)
     }
     return [pairs[n] for n in sorted(chosen)]
 

@@ -128,8 +128,12 @@ class Pretraining(Experiment):
         division = self.divide()
         if division.note:
             self.say(division.note)
-        on = "on the CPU" if self.devices.type == "cpu" else f"on each of {self.devices.each} GPUs"
-        self.say(f"an update: {division.made} sequences = {division.each} {on} × --update-freq "
+        on = (
+            "on the CPU"
+            if self.devices.type == "cpu"
+            else f"on each of {self.devices.num_gpus} GPUs"
+        )
+        self.say(f"an update: {division.made} sequences = {division.per_gpu} {on} × --update-freq "
                  f"{division.steps}, {self.tokens_per_update} tokens")  # fmt: skip
 
     @property
@@ -206,7 +210,7 @@ class Pretraining(Experiment):
             memory = devices.memory * 1024 // devices.trainings_per_gpu
             length, vocabulary = config.number("length"), config.number("vocabulary")
             most = sequences(memory, length, vocabulary, config["arch"], self.extra)
-        return division(config.number("batch"), devices.each, most, "sequences")
+        return division(config.number("batch"), devices.num_gpus, most, "sequences")
 
     def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
         """The batch, on whatever GPUs, and the data."""
@@ -225,7 +229,7 @@ class Pretraining(Experiment):
         ]  # fmt: skip
         step = Step(self.cell_stages[0], [
             *placement(*self.devices.launch(), self.path("bin")), *train,
-            *placement("--batch-size", made.each, "--update-freq", made.steps),
+            *placement("--batch-size", made.per_gpu, "--update-freq", made.steps),
             *placement(*self.devices.options),
             *placement("--save-dir", cell.folder),
             "--save-interval-updates", interval, "--validate-interval-updates", interval,
@@ -303,7 +307,7 @@ class Pretraining(Experiment):
         length = str(min(self.config.number("length"), 64))
         attention = ["posenc", "analyse", "attention", "--models", *models]
         about = ["--data", self.path("bin"), "--length", length, *self.devices.options]
-        once(self, self.path("attention"), [*attention, *about], needed=False)
+        once(self, self.path("attention"), [*attention, *about], required=False)
 
 
 def _without_segments(options: Sequence[str]) -> List[str]:

@@ -47,7 +47,7 @@ class Recipe:
     def __init__(self, script: RecipeScript, parsed: ParsedArguments):
         self.script, self.parsed = script, parsed
         self.config, self.extra = parsed.config, parsed.extra
-        self.run_dir = place(self.config["run-dir"])
+        self.run_dir = unambiguous_path(self.config["run-dir"])
         self.is_plan = self.config["plan"] == FLAG
         self.first = self.config.number("stage", 1)
         self.last = self.config.number("stop-stage", 99)
@@ -261,7 +261,7 @@ class Recipe:
         device, jobs = self.config["device"] or default, self.config.number("jobs")
         if job_per_gpu and self.config["gpus"]:
             device = device or "cuda"
-        wanted, memory = self.config.number("gpus"), self.config.number("gpu-memory")
+        num_gpus, memory = self.config.number("gpus"), self.config.number("gpu-memory")
         if self.is_plan and not self.has_environment:
             self.say(
                 "note: there is no environment: the sizes and addresses of downloads are left out"
@@ -270,7 +270,7 @@ class Recipe:
                 device = "cpu"
                 self.say("note: nor is it known whether there is a GPU: this is the plan for a "
                          "CPU, without --device cuda --gpus N --gpu-memory N")  # fmt: skip
-            elif device == "cuda" and gpus and not (wanted and memory):
+            elif device == "cuda" and gpus and not (num_gpus and memory):
                 raise UsageError(
                     "there is no environment, which would find the GPUs: give --gpus and "
                     "--gpu-memory"
@@ -281,11 +281,11 @@ class Recipe:
             return
         self.tell_precision()
         if gpus:
-            node = machine.list_gpus(wanted, self.is_plan)
+            node = machine.list_gpus(num_gpus, self.is_plan)
             memory = memory or machine.smallest_memory()
             self.devices = machine.divide_gpus(jobs or 1, node, memory)
             return
-        node = () if self.is_plan else machine.list_gpus(wanted)
+        node = () if self.is_plan else machine.list_gpus(num_gpus)
         self.devices = Devices("cuda", jobs or (len(node) if job_per_gpu else 0) or 1, node)
 
     def tell_precision(self) -> None:
@@ -303,7 +303,7 @@ class Recipe:
         return self.began + 3600 * hours - 900 if hours else None
 
 
-def place(path: str) -> str:
+def unambiguous_path(path: str) -> str:
     """Return a path that no program takes for an option, or for several.
 
     Raises:

@@ -15,7 +15,7 @@ from recipes.lib.recipe import TIME_IS_UP, Recipe
 from recipes.lib.running import CellRun
 from recipes.lib.settings import check_fingerprint, write
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
 def in_order(cells: Iterable[PlannedCell]) -> List[PlannedCell]:
@@ -157,23 +157,21 @@ def run_cells(
         raise UsageError("not all cells are done, see above")
 
 
-def map_parallel(
-    recipe: Recipe, things: Sequence[Thing], action: Callable[[Thing], object]
-) -> None:
-    """Call a function with each thing, as many at a time as there are jobs; in a plan in order.
+def map_parallel(recipe: Recipe, items: Sequence[Item], action: Callable[[Item], object]) -> None:
+    """Call a function with each item, as many at a time as there are jobs; in a plan in order.
 
     Raises:
         UsageError: of the first that fails; what has not begun by then never does.
     """
     jobs = 1 if recipe.is_plan else recipe.devices.jobs
-    for _ in _run_parallel(things, action, jobs):
+    for _ in _run_parallel(items, action, jobs):
         pass
 
 
-def _run_parallel(things: Iterable[Thing], action: Callable, jobs: int) -> Iterable:
-    """Yield things with what a function returns for them, in the order in which they end."""
+def _run_parallel(items: Iterable[Item], action: Callable, jobs: int) -> Iterable:
+    """Yield items with what a function returns for them, in the order in which they end."""
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(action, thing): thing for thing in things}
+        waiting = {pool.submit(action, item): item for item in items}
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()

@@ -113,8 +113,8 @@ class CellRun(NamedTuple):
     def _waits_for_earlier_stage(self) -> bool:
         """Whether a step of an earlier stage, which is not to run, is not done."""
         number = self.cell.next_step()
-        wanted = [n for n, step in enumerate(self.cell.steps) if step.stage in self.stages]
-        if not wanted or number >= wanted[0]:
+        chosen = [n for n, step in enumerate(self.cell.steps) if step.stage in self.stages]
+        if not chosen or number >= chosen[0]:
             return False
         self.say(f"not yet: {self.cell.steps[number].program} comes before")
         return True

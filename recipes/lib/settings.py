@@ -185,7 +185,7 @@ def checksum(paths: Iterable[str]) -> str:
     return total.hexdigest()[:16]
 
 
-def check_disk(folder: str, needed: int) -> None:
+def check_disk(folder: str, size: int) -> None:
     """End where the disk does not hold archives of so many bytes four times over.
 
     That is themselves, their text, its subwords and binary data; what the run has made already
@@ -193,11 +193,10 @@ def check_disk(folder: str, needed: int) -> None:
     """
     made = sum(os.path.getsize(file) for file in files_of(folder) if os.path.exists(file))
     free = shutil.disk_usage(folder).free
-    if free + made < 4 * needed:
+    if free + made < 4 * size:
         raise UsageError(
-            f"the disk of {folder} has {free // 10**6} MB left; archives of {needed // 10**6} MB "
-            f"need "
-            "four times as much: give another --run-dir"
+            f"the disk of {folder} has {free // 10**6} MB left; archives of {size // 10**6} MB "
+            "need four times as much: give another --run-dir"
         )
 
 

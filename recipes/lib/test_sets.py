@@ -17,15 +17,15 @@ def divide(folder: str, sizes: Dict[str, int]) -> None:
     """Write ``<test set>.out`` for each test set and its number of sentences."""
     with open(f"{folder}/test.out", encoding="utf-8", newline="\n") as stream:
         lines = [
-            (label, int(number), rest)
-            for label, number, rest in re.findall(r"^([A-Z])-(\d+)\t([^\n]*)$", stream.read(), re.M)
+            (label, int(number), text)
+            for label, number, text in re.findall(r"^([A-Z])-(\d+)\t([^\n]*)$", stream.read(), re.M)
         ]
     first = 0
     for name, size in sizes.items():
         with replacing(f"{folder}/{name}.out") as output:
-            for label, number, rest in lines:
+            for label, number, text in lines:
                 if first <= number < first + size:
-                    output.write(f"{label}-{number - first}\t{rest}\n")
+                    output.write(f"{label}-{number - first}\t{text}\n")
         first += size
 
 

@@ -28,7 +28,7 @@ def files_of(path: str) -> List[Tuple[str, str, int]]:
     names = [re.fullmatch(r"\d{8}\.[\w-]+/train-(\d{5})-of-(\d{5})\.parquet", file["path"])
              for file in files if not wrong]  # fmt: skip
     numbers = [(int(name[1]), int(name[2])) for name in names if name]
-    if not files or wrong or sorted(numbers) != [(each, len(files)) for each in range(len(files))]:
+    if not files or wrong or sorted(numbers) != [(n, len(files)) for n in range(len(files))]:
         raise UsageError(
             f"{path} is not the hub's list of a language's files: remove it and start again"
         )

@@ -150,10 +150,10 @@ class Wmt(Experiment):
         """Draw the paper's figures of what is scored."""
         cells = self.cells()
         for setting in self.settings.values():
-            there = [cell for cell in cells if cell.setting == setting.name]
-            there = [cell for cell in there if self.is_plan or cell.is_finished]
-            if there:
-                figures.FIGURES[self.config["figures"]](self, setting, there)
+            finished = [cell for cell in cells if cell.setting == setting.name]
+            finished = [cell for cell in finished if self.is_plan or cell.is_finished]
+            if finished:
+                figures.FIGURES[self.config["figures"]](self, setting, finished)
 
     def divide(self, setting: CorpusSetting) -> Division:
         """Divide the tokens of an update among the GPUs."""
@@ -165,8 +165,8 @@ class Wmt(Experiment):
             memory = devices.memory * 1024 // devices.trainings_per_gpu
             layers, channels, heads = map(int, config.list("shape"))
             most = tokens(memory, 33000, layers, channels, heads, self.extra)
-        wanted = config.number("batch") or config.number("tokens")
-        return division(wanted, devices.each, most, "tokens")
+        batch_size = config.number("batch") or config.number("tokens")
+        return division(batch_size, devices.num_gpus, most, "tokens")
 
     def say_batch(self, setting: CorpusSetting) -> None:
         """Tell how the batch is divided."""
@@ -174,8 +174,8 @@ class Wmt(Experiment):
         if made.note:
             self.say(made.note)
         unit = "CPU" if self.devices.type == "cpu" else "GPUs"
-        self.say(f"[{setting.name}] an update: {made.made} tokens = --max-tokens {made.each} × "
-                 f"--update-freq {made.steps} × {self.devices.each} {unit}")  # fmt: skip
+        self.say(f"[{setting.name}] an update: {made.made} tokens = --max-tokens {made.per_gpu} × "
+                 f"--update-freq {made.steps} × {self.devices.num_gpus} {unit}")  # fmt: skip
 
     def grid(self) -> List[PlannedCell]:
         """All cells without their steps, of each setting its rows and seeds."""
@@ -183,9 +183,9 @@ class Wmt(Experiment):
         for setting in self.settings.values():
             rows, seeds = self.rows_of[setting.name], setting.config.list("seeds")
             swept = seeds[:1] if setting.config["sweep-seeds"] == "first" else seeds
-            both = [(row, seed) for row in rows for seed in seeds]
-            both += [(row, seed) for row in _sweep(setting.config, rows) for seed in swept]
-            for row, seed in both:
+            trainings = [(row, seed) for row in rows for seed in seeds]
+            trainings += [(row, seed) for row in _sweep(setting.config, rows) for seed in swept]
+            for row, seed in trainings:
                 folder = f"{self.run_dir}/{setting.name}/{row.label}"
                 cells.append(PlannedCell(setting.name, row.label, row.options, seed, "",
                                          f"{folder}/seed{seed}", folder))  # fmt: skip
@@ -218,7 +218,7 @@ class Wmt(Experiment):
             ], ("admin.json",)))  # fmt: skip
         steps.append(Step("train", [
             *placement(*self.devices.launch(), setting.bin), *training,
-            *placement("--max-tokens", batch.each, "--update-freq", batch.steps, *device),
+            *placement("--max-tokens", batch.per_gpu, "--update-freq", batch.steps, *device),
             *placement("--admin-profile", f"{folder}/admin.json") * admin,
             *placement("--save-dir", folder), "--log-format", "simple", "--log-interval", "100",
         ], ("train.done",)))  # fmt: skip

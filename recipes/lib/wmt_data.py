@@ -124,8 +124,8 @@ class Corpora:
         sizes = {}
         for _, _, name, size in {file for several in files.values() for file in several}:
             path = f"{self.raw}/{name}"
-            there = os.path.getsize(path) if os.path.exists(path) else 0
-            sizes[name] = there or int(size.replace("-", "0"))
+            on_disk = os.path.getsize(path) if os.path.exists(path) else 0
+            sizes[name] = on_disk or int(size.replace("-", "0"))
         check_disk(self.recipe.run_dir, sum(sizes.values()))
         for corpus, several in files.items():
             for url, digest, name, size in several:
@@ -138,9 +138,9 @@ class Corpora:
     def _fetch(self, url: str, digest: str, name: str, size: str) -> None:
         path = f"{self.raw}/{name}"
         if os.path.exists(path):
-            there = str(os.path.getsize(path))
-            if size not in ("-", there) and not self.is_smoke:
-                self.recipe.say(f"note: {path} has {there} bytes, not the {size} of {url}")
+            on_disk = str(os.path.getsize(path))
+            if size not in ("-", on_disk) and not self.is_smoke:
+                self.recipe.say(f"note: {path} has {on_disk} bytes, not the {size} of {url}")
             return
         if self.config["raw-dir"]:
             raise UsageError(f"{path} is missing: it is {url}")
@@ -238,8 +238,8 @@ class Corpora:
                         name = f"{split}.{suffix}.{language}"
                         _link(f"../../text/{setting.corpus}/{name}", f"{data}/{name}")
                     continue
-                rest = ["--keep-rest"] if split != "train" else []
-                counts = self.recipe.read([*self.form_command(setting, split, suffix), *rest])
+                keep_rest = ["--keep-rest"] if split != "train" else []
+                counts = self.recipe.read([*self.form_command(setting, split, suffix), *keep_rest])
             if counts:
                 self.recipe.say(f"[{setting.name}] {split}: {counts}")
 

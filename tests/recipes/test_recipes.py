@@ -204,7 +204,7 @@ def test_what_float32_costs_on_a_gpu_is_reported_once(
 ):
     monkeypatch.setenv("POSENC_PRECISION_TOLD", "")
     monkeypatch.delenv("POSENC_PRECISION_TOLD")
-    monkeypatch.setattr(devices, "list_gpus", lambda wanted: ("0",))
+    monkeypatch.setattr(devices, "list_gpus", lambda requested: ("0",))
     for device in "cpu", "cuda", "cuda":
         recipe(*extra.split(), device=device, plan=plan).choose_devices()
     lines = [line for line in capsys.readouterr().out.splitlines() if "5 to 10 times" in line]

@@ -97,10 +97,10 @@ class Scratch:
     def get(self, shape: Sequence[int], fresh: bool = False) -> Tensor:
         """Return memory of that shape, which the next call overwrites."""
         numbers = shape[0] * shape[1] * shape[2]
-        needed = numbers + 2 * self.margin
-        if fresh or self.memory.numel() < needed:
-            self.memory = self.like.new_empty(needed)
+        with_margins = numbers + 2 * self.margin
+        if fresh or self.memory.numel() < with_margins:
+            self.memory = self.like.new_empty(with_margins)
         if self.margin:
             self.memory[: self.margin].zero_()
-            self.memory[self.margin + numbers : needed].zero_()
+            self.memory[self.margin + numbers : with_margins].zero_()
         return self.memory[self.margin : self.margin + numbers].view(shape)

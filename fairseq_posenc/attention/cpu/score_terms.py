@@ -266,8 +266,8 @@ class Distances:
                 first = diagonals.size(2) - diagonals.size(1)
                 diagonals[..., first + 1 :].tril_(-1)
             torch.mm(product, keys[window], out=part[rows].flatten(0, 1))
-            some = queries[rows].flatten(0, 1)
-            total[window].addmm_(product.t(), some, alpha=self.scale)
+            block_queries = queries[rows].flatten(0, 1)
+            total[window].addmm_(product.t(), block_queries, alpha=self.scale)
         query_gradient.add_(part.transpose(0, 1), alpha=self.scale)
         self.shift_total[head].add_(part.sum(dim=(0, 1)), alpha=self.scale)
 

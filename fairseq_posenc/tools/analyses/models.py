@@ -106,10 +106,10 @@ def load_models(models: Sequence[str], data: str, cpu: bool) -> Iterator[LoadedM
         yield LoadedModel(name, model.to(device).eval(), task)
 
 
-def sample(count: int, wanted: Optional[int], seed: int) -> List[int]:
-    """Return ``wanted`` of the numbers below ``count`` in random order, or all if None."""
+def sample(count: int, limit: Optional[int], seed: int) -> List[int]:
+    """Return ``limit`` of the numbers below ``count`` in random order, or all if None."""
     order = np.random.RandomState(seed).permutation(count)
-    return [int(index) for index in (order if wanted is None else order[:wanted])]
+    return [int(index) for index in (order if limit is None else order[:limit])]
 
 
 def without_bos(source: Tensor, bos: int) -> Tensor:

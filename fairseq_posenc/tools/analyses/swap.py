@@ -99,7 +99,7 @@ def join(sentences: Parts, separator: int) -> List[int]:
 
 
 def _joined_pairs(
-    loaded: LoadedModel, subset: str, wanted: int, separator: str, seed: int
+    loaded: LoadedModel, subset: str, limit: int, separator: str, seed: int
 ) -> List[Tuple[Parts, Parts]]:
     """Return the sentences of source and target of pairs drawn at random, without EOS and BOS."""
     dataset, task = loaded.pairs(subset), loaded.task
@@ -118,7 +118,7 @@ def _joined_pairs(
         source_parts, target_parts = (parts(side, mark) for side, mark in zip(sides, marks))
         if len(source_parts) == len(target_parts) > 1:
             joined.append((source_parts, target_parts))
-            if len(joined) == wanted:
+            if len(joined) == limit:
                 break
     if not joined:
         raise UsageError(f"no pair of '{subset}' has sentences joined by {separator} on both sides")

@@ -223,8 +223,10 @@ def _files(path: str) -> List[str]:
     files = []
     for folder, folders, names in os.walk(path, followlinks=True):
         folders[:] = sorted(name for name in folders if name[0] != ".")
-        wanted = (name for name in sorted(names) if name[0] != "." and not _UNFINISHED.search(name))
-        files += [os.path.join(folder, name) for name in wanted]
+        visible = (
+            name for name in sorted(names) if name[0] != "." and not _UNFINISHED.search(name)
+        )
+        files += [os.path.join(folder, name) for name in visible]
     if not files:
         raise UsageError(f"the folder {path} holds no text files")
     return files

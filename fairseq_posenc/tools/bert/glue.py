@@ -104,9 +104,9 @@ def _write_inputs(
     with tqdm(total=total, desc=task.name, unit=" sentences", leave=False) as progress:
 
         def items(sentences: List[str]) -> Iterator[np.ndarray]:
-            for some in in_order(encode, chunked(sentences, _CHUNK), workers):
-                yield from some
-                progress.update(len(some))
+            for encoded_batch in in_order(encode, chunked(sentences, _CHUNK), workers):
+                yield from encoded_batch
+                progress.update(len(encoded_batch))
 
         for number, name in enumerate(INPUTS[: len(task.sentences)]):
             folder, file = os.path.join(destination, name), subwords.DICTIONARY

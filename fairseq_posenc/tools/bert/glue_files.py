@@ -123,10 +123,10 @@ def _csv_cells(line: str) -> List[str]:
 
 def _original(train: str, test: str, ids: str) -> Iterator[_Source]:
     """Yield GLUE's parts of MRPC as Microsoft published it: ``ids`` names the development pairs."""
-    wanted = {tuple(line.split("\t")) for line in read_lines(ids)}
+    id_pairs = {tuple(line.split("\t")) for line in read_lines(ids)}
 
     def in_dev(row: Dict[str, str]) -> bool:
-        return (row.get("#1 ID"), row.get("#2 ID")) in wanted
+        return (row.get("#1 ID"), row.get("#2 ID")) in id_pairs
 
     yield _Source("train", train, True, lambda row: not in_dev(row))
     yield _Source("valid", train, True, in_dev)
@@ -144,8 +144,8 @@ def _rows(task: GlueTask, source: _Source) -> Iterator[Tuple[int, Dict[str, str]
         columns = (*task.sentences, *[task.label] * source.labelled)
     elif not columns:
         columns, first_line = lines.pop(0).split("\t"), 2
-        needed = [*task.sentences, *[task.label] * source.labelled, task.language]
-        missing = [name for name in needed if name and name not in columns]
+        required = [*task.sentences, *[task.label] * source.labelled, task.language]
+        missing = [name for name in required if name and name not in columns]
         if missing:
             raise UsageError(
                 f"{source.path}, line 1: {task.name} needs a column {missing[0]!r}; there are "

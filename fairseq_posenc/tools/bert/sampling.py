@@ -31,15 +31,15 @@ def repetitions(sizes: Dict[str, int], exponent: float = EXPONENT) -> Dict[str, 
     return {language: (largest / size) ** (1 - exponent) for language, size in sizes.items()}
 
 
-def choose(documents: Iterable[Optional[str]], wanted: Callable[[int], bool]) -> Stream:
+def choose(documents: Iterable[Optional[str]], is_chosen: Callable[[int], bool]) -> Stream:
     """Yield the documents whose number (from 0) is wanted."""
-    number, keep = 0, wanted(0)
+    number, keep = 0, is_chosen(0)
     for line in documents:
         if keep:
             yield line
         if line is None:
             number += 1
-            keep = wanted(number)
+            keep = is_chosen(number)
 
 
 def repeat(read: Callable[[], Stream], times: float, key: str) -> Stream:

@@ -162,9 +162,9 @@ def _encode_all(texts: List[str], folder: str, workers: int, title: str) -> Iter
     _model_and_dictionary.cache_clear()
     encode = functools.partial(_encode, folder=folder)
     with tqdm(total=len(texts), desc=title, unit=" texts", leave=False) as progress:
-        for some in in_order(encode, chunked(texts, _CHUNK), workers):
-            yield from some
-            progress.update(len(some))
+        for encoded_batch in in_order(encode, chunked(texts, _CHUNK), workers):
+            yield from encoded_batch
+            progress.update(len(encoded_batch))
 
 
 @functools.lru_cache(maxsize=1)

@@ -108,9 +108,9 @@ def read(
     if dropped and (scored or not skip_malformed):
         raise _refusal(dropped, scored)
     if not questions:
-        wanted = f" with an id that begins with {prefix}" if prefix else ""
+        with_prefix = f" with an id that begins with {prefix}" if prefix else ""
         raise UsageError(
-            f"{path} holds no question{wanted}" + (" that is well formed" if dropped else "")
+            f"{path} holds no question{with_prefix}" + (" that is well formed" if dropped else "")
         )
     return squad_file
 

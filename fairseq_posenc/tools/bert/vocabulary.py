@@ -52,7 +52,7 @@ def learn_wordpiece(lines: Lines, folder: str, size: int, cased: bool = False) -
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     normaliser = tokenizers.normalizers.BertNormalizer(lowercase=not cased)
     splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
-    alphabet, characters = _wordpiece_alphabet(_known(lines()), normaliser, splitter)
+    alphabet, characters = _wordpiece_alphabet(_informative_lines(lines()), normaliser, splitter)
     if size <= len(alphabet) + len(SPECIALS):
         raise _too_small(size, len(alphabet) + len(SPECIALS))
     learner = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
@@ -66,7 +66,7 @@ def learn_wordpiece(lines: Lines, folder: str, size: int, cased: bool = False) -
         limit_alphabet=len(characters),
         show_progress=False,
     )
-    learner.train_from_iterator(_known(lines()), trainer)
+    learner.train_from_iterator(_informative_lines(lines()), trainer)
     model = tokenizers.models.WordPiece(learner.get_vocab(), unk_token=UNKNOWN)
     result = tokenizers.Tokenizer(model)
     result.normalizer, result.pre_tokenizer = normaliser, splitter
@@ -119,7 +119,7 @@ def learn_sentencepiece(
     """
     try:
         model = train_unigram(
-            _known(lines()),
+            _informative_lines(lines()),
             vocab_size=size - 2,  # the library counts <unk>, <s> and </s>
             character_coverage=character_coverage,
         )
@@ -168,7 +168,7 @@ def write_model(model: bytes, folder: str) -> None:
             stream.write(content)
 
 
-def _known(lines: Iterable[str]) -> Iterator[str]:
+def _informative_lines(lines: Iterable[str]) -> Iterator[str]:
     """Return the lines that teach something, without the literal ``<unk>``.
 
     Raises:

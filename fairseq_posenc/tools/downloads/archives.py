@@ -151,8 +151,8 @@ def _tar_members(tar: tarfile.TarFile) -> List[tarfile.TarInfo]:
     # tarfile takes a broken header for the end, behind which there are empty blocks alone
     assert tar.fileobj
     tar.fileobj.seek(tar.offset)
-    rest = tar.fileobj.read(BLOCK)
-    if len(rest) < tarfile.BLOCKSIZE or rest.strip(b"\0") or not members:
+    trailer = tar.fileobj.read(BLOCK)
+    if len(trailer) < tarfile.BLOCKSIZE or trailer.strip(b"\0") or not members:
         raise ValueError(f"it is empty, or broken or cut off behind {tar.offset} bytes")
     # a link to one of these becomes its copy; extracting a link could write through it
     files = {os.path.normpath(member.name): member for member in members if member.isreg()}

@@ -117,13 +117,13 @@ def side_of_split(
         UsageError: the data are damaged.
     """
     folder = first_folder(data)
-    some = sorted(number for number, line in lines.items() if line.strip())
-    some = some[:: max(1, len(some) // _COMPARED)][:_COMPARED]
+    sampled = sorted(number for number, line in lines.items() if line.strip())
+    sampled = sampled[:: max(1, len(sampled) // _COMPARED)][:_COMPARED]
     sides, dictionaries = [], {}
     for index in sorted(glob.glob(os.path.join(glob.escape(folder), "*.*-*.*.idx"))):
         path, language = index[: -len(".idx")], index.split(".")[-2]
         file = os.path.join(folder, f"dict.{language}.txt")
-        if not (folder and some and os.path.exists(file)):
+        if not (folder and sampled and os.path.exists(file)):
             continue
         check_indexed(path)
         if language not in dictionaries:
@@ -133,7 +133,7 @@ def side_of_split(
         if split is None or len(split) < count:
             continue
         # tags of languages may stand before or behind
-        if all(_letters(dictionary.string(split[n])) in _letters(lines[n]) for n in some):
+        if all(_letters(dictionary.string(split[n])) in _letters(lines[n]) for n in sampled):
             sides.append((len(split), language))
     return min(sides, default=(0, None))
 
@@ -170,10 +170,10 @@ def check_pieces(
     lacking = Counter({t: n for t, n in tokens.items() if t not in symbols})
     count, total = sum(lacking.values()), sum(tokens.values())
     if symbols and count > _MOST_LACKING * total:
-        some = ", ".join(token for token, _ in lacking.most_common(3))
+        examples = ", ".join(token for token, _ in lacking.most_common(3))
         raise UsageError(
-            f"{path} holds {count} of {total} subwords that {folder} lacks, such as {some}: the "
-            "model was trained on other data; give its folder with --data"
+            f"{path} holds {count} of {total} subwords that {folder} lacks, such as {examples}: "
+            "the model was trained on other data; give its folder with --data"
         )
 
 

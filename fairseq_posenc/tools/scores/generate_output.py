@@ -118,12 +118,12 @@ def compare_models(path: str, scores: str) -> List[str]:
         read_options([line for line in read_lines(file) if not _LINE.fullmatch(line)])
         for file in (path, scores)
     )
-    both = f"{scores} has scores by {{}}, {path} is of {{}}"
+    difference = f"{scores} has scores by {{}}, {path} is of {{}}"
     signatures = of_scores.signature, of_output.signature
     if all(signatures) and len(set(signatures)) > 1:
-        raise UsageError(f"{both.format(*signatures)}: give those of one model")
+        raise UsageError(f"{difference.format(*signatures)}: give those of one model")
     models = of_scores.value("path"), of_output.value("path")
-    return [both.format(*models)] if all(models) and len(set(models)) > 1 else []
+    return [difference.format(*models)] if all(models) and len(set(models)) > 1 else []
 
 
 def _languages(log: List[str], options: GenerationOptions, of_text: Languages) -> Languages:
@@ -175,9 +175,9 @@ def _without_tags(texts: Mapping[str, List[str]]) -> Tuple[Dict[str, Untagged], 
     if not letters:
         return untagged, []
     tags = sorted({tag for letter in letters for tag in untagged[letter].tags})
-    some = ", ".join(tags[:4]) + (", ..." if len(tags) > 4 else "")
+    shown = ", ".join(tags[:4]) + (", ..." if len(tags) > 4 else "")
     lines = " and ".join(f"{letter}-lines" for letter in letters if letter != "D")
-    return untagged, [f"{some} in all {lines}: tags of languages, not counted as words"]
+    return untagged, [f"{shown} in all {lines}: tags of languages, not counted as words"]
 
 
 def _check_count(path: str, count: int, expected: Optional[int]) -> None:

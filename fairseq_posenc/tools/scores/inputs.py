@@ -263,22 +263,22 @@ def _choose(requested: Languages, *fallbacks: Languages) -> Languages:
 
 def _check_marks(lines: Sequence[str], symbol: str, path: str) -> None:
     """Refuse a kind of subwords whose mark no line has: joining would take all blanks away."""
-    mark, some = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
-    if symbol in _GLUING and mark and some and not any(mark in line for line in some):
+    mark, filled = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
+    if symbol in _GLUING and mark and filled and not any(mark in line for line in filled):
         raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
 
 
 def _join(lines: Sequence[str], symbol: str, path: str, model: str) -> List[str]:
     """Join subwords; the kind of subwords must be the one that is there."""
-    mark, some = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
+    mark, filled = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
     if symbol == "sentencepiece" and model:
         if any("\u2581" in line for line in lines):
             sentencepiece = SentencePieces(model)
             return [sentencepiece.decode(line) for line in lines]
         return _restored(lines, model)
-    if mark == "@@" and some and all(line.startswith("\u2581") for line in some):
+    if mark == "@@" and filled and all(line.startswith("\u2581") for line in filled):
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
-    if symbol in _GLUING and mark and not any(mark in line for line in some):
+    if symbol in _GLUING and mark and not any(mark in line for line in filled):
         return list(lines)  # fairseq has joined them
     return [join_subwords(line, symbol) for line in lines]
 

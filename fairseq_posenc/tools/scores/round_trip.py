@@ -143,6 +143,6 @@ def ceiling_lines(round_trip: Optional[RoundTripScore]) -> List[str]:
 
 
 def _named(counts: Mapping[str, int]) -> str:
-    some = list(counts.items())[:_NAMED]
-    named = [f"{'space' if c == ' ' else printable(c)} ({count:,})" for c, count in some]
+    shown = list(counts.items())[:_NAMED]
+    named = [f"{'space' if c == ' ' else printable(c)} ({count:,})" for c, count in shown]
     return ", ".join(named) + (f" and {len(counts) - _NAMED} more" if len(counts) > _NAMED else "")

@@ -134,8 +134,8 @@ def _empty(texts: TestSet, side: str, lines: Sequence[str]) -> List[int]:
     """Return the numbers, from 1, of empty lines of a side, and remark on them."""
     numbers = [number for number, line in enumerate(lines, 1) if not line.strip()]
     if numbers:
-        some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-        texts.remarks.append(f"{len(numbers)} empty {side}: line {some}")
+        shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+        texts.remarks.append(f"{len(numbers)} empty {side}: line {shown}")
     return numbers
 
 

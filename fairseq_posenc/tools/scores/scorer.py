@@ -50,9 +50,9 @@ class Scorer:
             raise UsageError(
                 f"no metric is called {unknown[0]!r}; known: {', '.join(SACREBLEU_METRICS)}"
             )
-        wanted = [name for name in SACREBLEU_METRICS if name in (*metrics, *_ALWAYS)]
-        self.metrics = {name: SACREBLEU_METRICS[name](language) for name in wanted}
-        self.remarks = [*filter(None, (METRICS[name].remark(language) for name in wanted))]
+        computed = [name for name in SACREBLEU_METRICS if name in (*metrics, *_ALWAYS)]
+        self.metrics = {name: SACREBLEU_METRICS[name](language) for name in computed}
+        self.remarks = [*filter(None, (METRICS[name].remark(language) for name in computed))]
 
     def statistics(self, texts: TestSet, metrics: Optional[Iterable[str]] = None) -> Statistics:
         """Return the sufficient statistics of metrics (all), a row per sentence."""
@@ -125,11 +125,11 @@ class Scorer:
         order = np.random.RandomState(1).permutation(count)
         sentence_of = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
         name = "sacrebleu"
-        references, *more = (
+        references, *further = (
             [lines[sentence_of[i]] for i in range(count)]
             for lines in (texts.reference, *texts.more_references)
         )
-        shuffled = TestSet(texts.hypothesis, references, [], [], more_references=more)
+        shuffled = TestSet(texts.hypothesis, references, [], [], more_references=further)
         pair = statistics[name], self.statistics(shuffled, [name])[name]
         own, by_chance = (corpus_score(name, rows.sum(axis=0)) for rows in pair)
         best = (

@@ -184,16 +184,20 @@ def _of_classes(
     """Return a metric of classes, 0 where it is not defined, as scikit-learn does."""
     if metric == "accuracy":
         return float(times @ (targets == predictions) / times.sum())
-    both, true, predicted = (
+    true_positives, true, predicted = (
         times @ values
         for values in ((targets == 1) & (predictions == 1), targets == 1, predictions == 1)
     )
     if metric == "f1":
-        return float(2 * both / (true + predicted)) if true + predicted else 0.0
+        return float(2 * true_positives / (true + predicted)) if true + predicted else 0.0
     # Matthews: (TP·TN - FP·FN) / √(…), written in TP, positives and predicted positives
     count = times.sum()
     spread = true * (count - true) * predicted * (count - predicted)
-    return float((both * count - true * predicted) / math.sqrt(spread)) if spread > 0 else 0.0
+    return (
+        float((true_positives * count - true * predicted) / math.sqrt(spread))
+        if spread > 0
+        else 0.0
+    )
 
 
 def _ranks(values: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -23,10 +23,10 @@ def sacrebleu_tokenizer(language: str) -> str:
     code, script = language_code(language), script_of(language)
     if script in HAN:
         return "zh"
-    wanted = _MECAB.get(code) if script != "Latn" else None
-    if wanted and wanted.MeCab:
+    splitter = _MECAB.get(code) if script != "Latn" else None
+    if splitter and splitter.MeCab:
         return f"{code}-mecab"
-    if not wanted and has_spaces(language):
+    if not splitter and has_spaces(language):
         return "13a"
     return _FLORES if os.path.exists(_flores_model()) else "char"
 

@@ -234,13 +234,13 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
 
 
 def summarise(
-    row_cells: Sequence[Cell], measure: Measure, cells: Sequence[Cell], wanted: int = 0
+    row_cells: Sequence[Cell], measure: Measure, cells: Sequence[Cell], planned_seeds: int = 0
 ) -> Figure:
     """Return our figure of a row with the cells ``row_cells``, missing while no cell has it.
 
     If the measure is ``relative``, speeds are divided by the mean of those of the row without
     options of the encoding ``sinusoidal``, in the same setting and on equal hardware, of all
-    ``cells``. So many seeds are ``wanted``.
+    ``cells``. So many seeds are ``planned_seeds``.
     """
     row_cells = [
         cell
@@ -267,7 +267,7 @@ def summarise(
         value=average(chosen),
         half=t_interval(chosen)[1] - statistics.mean(chosen) if len(chosen) > 1 else None,
         seeds=len(chosen),
-        unfinished=max(unfinished, wanted - len(chosen)),
+        unfinished=max(unfinished, planned_seeds - len(chosen)),
         lr=lr or None,
         part=part,
         failures=[words for cell in row_cells if cell.lr == lr for words in cell.failures],
@@ -331,11 +331,11 @@ def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
     """Return what a reader should know of our trainings before comparing."""
     remarks = []
     trained = [cell for cell in cells if cell.training]
-    for setting, wanted in table.settings.items():
+    for setting, paper_updates in table.settings.items():
         updates = {cell.training["updates"] for cell in trained if cell.setting == setting}
-        if wanted and updates - {wanted}:
+        if paper_updates and updates - {paper_updates}:
             made = ", ".join(map(str, sorted(updates)))
-            remarks.append(f"{setting}: ours made {made} updates, the paper's {wanted}.")
+            remarks.append(f"{setting}: ours made {made} updates, the paper's {paper_updates}.")
     hardware = sorted({"{1} × {0}".format(*cell.hardware) for cell in trained})
     if hardware and any("training" in measure.sets for measure in table.measures.values()):
         remarks.append(f"Ours were trained on: {'; '.join(hardware)}.")

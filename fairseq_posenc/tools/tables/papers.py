@@ -104,9 +104,9 @@ class PaperRow(NamedTuple):
         parsed = (parse_options(row_options) for row_options in self.options)
         return self.setting in (None, setting) and any(
             encoding == name
-            and values.keys() == wanted.keys()
-            and all(fnmatchcase(values[flag], value) for flag, value in wanted.items())
-            for name, wanted in parsed
+            and values.keys() == patterns.keys()
+            and all(fnmatchcase(values[flag], value) for flag, value in patterns.items())
+            for name, patterns in parsed
         )
 
 

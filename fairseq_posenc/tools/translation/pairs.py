@@ -106,20 +106,20 @@ def pairs_of_tables(path: str, pattern: str, columns: Sequence[int]) -> Iterator
 
 def _member_lines(path: str, pattern: str) -> Iterator[str]:
     """Yield the lines of the members whose names, without folders, fit a pattern."""
-    wanted, has_member = posixpath.basename(pattern), False
+    name_pattern, has_member = posixpath.basename(pattern), False
     with reading(path), ExitStack() as opened:
         opener: Callable = OPENERS.get(os.path.splitext(path)[1].lower(), open)
         stream = opened.enter_context(opener(path, "rb"))
         # as a stream: otherwise tarfile first reads the whole archive to list it
         archive = opened.enter_context(tarfile.open(fileobj=stream, mode="r|", bufsize=BLOCK))
         for info in archive:
-            if info.isfile() and fnmatchcase(posixpath.basename(info.name), wanted):
+            if info.isfile() and fnmatchcase(posixpath.basename(info.name), name_pattern):
                 content: Any = archive.extractfile(info)
-                if wanted.endswith(".gz"):
+                if name_pattern.endswith(".gz"):
                     content = opened.enter_context(gzip.open(content))
                 yield from decode_lines(content, f"{path}: {pattern}")
                 has_member = True
-                if "*" not in wanted:
+                if "*" not in name_pattern:
                     break
         if not has_member:
             raise UsageError(f"{path} holds no {pattern}")

@@ -64,8 +64,8 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
         UsageError: a file is missing, empty or not UTF-8, there is no text, the size cannot hold
             the characters, or the folder cannot be written.
     """
-    total, needed = _count(files)
-    least = len(needed | {"\u2581", *_ALONE})
+    total, characters = _count(files)
+    least = len(characters | {"\u2581", *_ALONE})
     if size is None:
         pairs = total // len(files)
         size = least + next(count for most, count in _DEFAULTS if pairs <= most)
@@ -74,7 +74,7 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
             f"{size} sentencepieces are too few for the {least} characters of this text; give more"
         )
     lines = (line for line in sampling.spread(_lines(files), total, _MOST_LINES) if line.strip())
-    model = _train(lines, size, needed)
+    model = _train(lines, size, characters)
     write_model(model, folder)
     return len(library("sentencepiece").SentencePieceProcessor(model_proto=model)) - _META
 
@@ -88,26 +88,26 @@ def _count(files: Sequence[str]) -> Tuple[int, Set[str]]:
         total += 1
     written = rules()
     # the library has no piece for NUL, which then stands for itself
-    needed = {mark for c in characters - {" ", "\0"} for mark in written.get(c, c)}
-    if not needed:
+    required = {mark for c in characters - {" ", "\0"} for mark in written.get(c, c)}
+    if not required:
         raise UsageError("there is no text to learn sentencepieces from")
-    return total, needed
+    return total, required
 
 
-def _train(lines: Iterator[str], size: int, needed: Set[str]) -> bytes:
+def _train(lines: Iterator[str], size: int, characters: Set[str]) -> bytes:
     with tempfile.TemporaryDirectory() as temporary:
-        there, back = (os.path.join(temporary, name) for name in ("there.tsv", "back.tsv"))
-        _write_rules(there, rules())
-        _write_rules(back, {mark: character for character, mark in rules().items()})
+        rules_file, inverse_file = f"{temporary}/rules.tsv", f"{temporary}/inverse.tsv"
+        _write_rules(rules_file, rules())
+        _write_rules(inverse_file, {mark: character for character, mark in rules().items()})
         try:
             model = train_unigram(
                 lines,
                 vocab_size=size + _META,
                 character_coverage=1.0,
-                required_chars="".join(sorted(needed.difference(_ALONE))),  # and of other lines
+                required_chars="".join(sorted(characters.difference(_ALONE))),  # and of other lines
                 user_defined_symbols=_ALONE,
-                normalization_rule_tsv=there,
-                denormalization_rule_tsv=back,
+                normalization_rule_tsv=rules_file,
+                denormalization_rule_tsv=inverse_file,
                 remove_extra_whitespaces=False,
             )
         except RuntimeError as error:

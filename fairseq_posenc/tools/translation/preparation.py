@@ -154,13 +154,13 @@ class _Preparation:
         pairs = tqdm(
             pairs_of_files(prefix, self.languages), desc=title, unit=" pairs", disable=None
         )
-        for some in in_order(work, chunked(pairs), self.options.workers):
-            yield from some
+        for encoded_batch in in_order(work, chunked(pairs), self.options.workers):
+            yield from encoded_batch
 
     def tokenise(self, split: str, prefix: str) -> None:
         """Write ``<split>.tok``; --valid-lines gives evenly spread pairs of train to ``valid``."""
-        wanted = self.options.valid_lines or 0 if split == "train" else 0
-        if self.has(split, "tok") and (not wanted or self.has("valid", "tok")):
+        num_valid = self.options.valid_lines or 0 if split == "train" else 0
+        if self.has(split, "tok") and (not num_valid or self.has("valid", "tok")):
             return
         # read to the end, so that bad input is found before the long work begins
         marks: Counter = Counter()
@@ -168,10 +168,13 @@ class _Preparation:
         for pair in pairs_of_files(prefix, self.languages):
             marks.update(mark for mark in ("@@ ", "\u2581") if mark in pair[0] and mark in pair[1])
             total += 1
-        if wanted and wanted >= total:
-            raise UsageError(f"--valid-lines {wanted} leaves nothing of {total} pairs to train on")
+        if num_valid and num_valid >= total:
+            raise UsageError(
+                f"--valid-lines {num_valid} leaves nothing of {total} pairs to train on"
+            )
         self.say(
-            f"{split}: {total:,} pairs" + (f", {wanted:,} of them to validate on" if wanted else "")
+            f"{split}: {total:,} pairs"
+            + (f", {num_valid:,} of them to validate on" if num_valid else "")
         )
         for mark, count in marks.items():
             if 2 * count > total:
@@ -193,11 +196,13 @@ class _Preparation:
         )
         with ExitStack() as opened:
             write = opened.enter_context(writing(self.prefix(split, "tok"), self.languages))
-            if wanted:
+            if num_valid:
                 valid = writing(self.prefix("valid", "tok"), self.languages)
                 write_valid = opened.enter_context(valid)
             for number, pair in enumerate(self.map_pairs(work, prefix, f"{split}: tokenise")):
-                held_out = wanted and number * wanted // total < (number + 1) * wanted // total
+                held_out = (
+                    num_valid and number * num_valid // total < (number + 1) * num_valid // total
+                )
                 (write_valid if held_out else write)([pair])
 
     def learn(self) -> None:

@@ -46,11 +46,11 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int =
     if all(map(os.path.exists, find_files(f"{ready}/train.raw", languages))):
         return prepare_text(tests_only, raw, output, [f"{ready}/train.raw"], workers)
     form = next((form for form in _ENDINGS if _find(corpus, ready, "train", form)), "bpe")
-    train = _wanted(corpus, ready, ["train"], form)
+    train = _required_prefix(corpus, ready, ["train"], form)
     counts = {}
     for name, identifier in test_sets(corpus).items():
         same = [test for test, text in corpus.tests.items() if text == identifier]
-        prefix = _wanted(corpus, ready, [name, *same], form)
+        prefix = _required_prefix(corpus, ready, [name, *same], form)
         pairs = read_test_set(identifier, languages, raw)
         counts[name] = write_pairs(
             f"{output}/{name}.{form}", languages, pairs_of_files(prefix, languages)
@@ -86,7 +86,7 @@ def _find(corpus: Corpus, ready: str, name: str, form: str) -> Optional[str]:
     return None
 
 
-def _wanted(corpus: Corpus, ready: str, names: list, form: str) -> str:
+def _required_prefix(corpus: Corpus, ready: str, names: list, form: str) -> str:
     prefixes = [prefix for prefix in (_find(corpus, ready, name, form) for name in names) if prefix]
     if not prefixes:
         example = f"{names[0]}.{form}.{corpus.source} and {names[0]}.{form}.{corpus.target}"

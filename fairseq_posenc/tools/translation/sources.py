@@ -104,7 +104,7 @@ def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[
     """
     archive = os.path.join(raw, saved_name(part.url))
     if part.columns:
-        return pairs_of_tables(archive, part.stem, [part.columns[each] for each in languages])
+        return pairs_of_tables(archive, part.stem, [part.columns[code] for code in languages])
     source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
     return pairs_of_archive(archive, (source, target), part.sentences)
 
@@ -115,7 +115,7 @@ def check_folder(corpus: Corpus, raw: str) -> None:
     Raises:
         UsageError: some are not there.
     """
-    missing = [each for each in downloads(corpus) if not os.path.exists(f"{raw}/{each.name}")]
+    missing = [file for file in downloads(corpus) if not os.path.exists(f"{raw}/{file.name}")]
     if missing:
         more = f", and {len(missing) - 1} more files" if missing[1:] else ""
         raise UsageError(f"{raw} lacks {missing[0].name}, which is {missing[0].url}{more}")

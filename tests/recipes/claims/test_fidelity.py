@@ -31,5 +31,5 @@ def test_a_value_says_where_it_is_unless_it_is_everywhere():
     cells = {("a", "x"), ("a", "y"), ("b", "x")}
     found = {"train --all": {"1": cells}, "train --some": {"yes": {("a", "x"), ("b", "x")}},
              "train --other": {"2": {("a", "x"), ("a", "y")}, "3": {("b", "x")}}}  # fmt: skip
-    shown = [fidelity.ours(f"train --{name}", found) for name in ("all", "some", "other")]
+    shown = [fidelity.values_of(f"train --{name}", found) for name in ("all", "some", "other")]
     assert shown == ["1", "--some (x)", "2 (a); 3 (b)"]

@@ -82,7 +82,7 @@ def test_seeds_are_averaged_over_their_means_of_test_sets():
     assert found[:4] == (26.0, pytest.approx(half, rel=1e-5), 2, 1)
     assert summarise(cells[:1], BLEU, cells).half is None
     # seeds of the paper that are not there are open
-    assert summarise(cells, BLEU, cells, wanted=5).unfinished == 3
+    assert summarise(cells, BLEU, cells, planned_seeds=5).unfinished == 3
 
 
 def test_a_mean_of_translation_lacks_no_test_set():

@@ -89,7 +89,7 @@ class ConfigField(NamedTuple):
 
 def write_fields(fields: Sequence[ConfigField], options: Namespace) -> Dict[str, Any]:
     """Return fields of ``config.json`` for the options of a model."""
-    return {each.name: each.to_hf(options) for each in fields}
+    return {entry.name: entry.to_hf(options) for entry in fields}
 
 
 class FusedAttention(NamedTuple):
@@ -218,7 +218,7 @@ class Adapter:
         Raises:
             UsageError: fairseq has no such activation.
         """
-        return {each.option: each.to_fairseq(config) for each in self.config_fields}
+        return {entry.option: entry.to_fairseq(config) for entry in self.config_fields}
 
     def tables(self, weights: HfWeights, required: bool = False) -> Dict[str, Tensor]:
         """Return the tables of positions as fairseq has them, with two unused rows before them.

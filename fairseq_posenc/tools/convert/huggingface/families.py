@@ -100,8 +100,8 @@ def choose_adapter(source: ExportSource) -> Adapter:
         raise source.refusal(f"transformers has no --activation-fn {options.activation_fn}")
     accepted = adapter.accepted_values.get("hidden_act")
     if accepted and ACTIVATIONS[options.activation_fn] not in accepted:
-        needed = " or ".join(accepted)
-        raise source.refusal(f"the head of {adapter.model_class} needs --activation-fn {needed}")
+        names = " or ".join(accepted)
+        raise source.refusal(f"the head of {adapter.model_class} needs --activation-fn {names}")
     widths = [getattr(options, f"{side}_embed_dim", None) for side in SIDES]
     if None not in widths and widths[0] != widths[1]:
         raise source.refusal(f"{adapter.model_class} has one width for both sides")
@@ -146,8 +146,8 @@ def _has_alibi_slopes(bias: Any, heads: int) -> bool:
     """Return whether a bias ``(layers or 1, heads or 1, 2 n - 1)`` falls with distance as ALiBi."""
     slopes = torch.pow(2.0, -torch.tensor(slope_exponents(heads)))
     length = bias.size(-1) // 2 + 1
-    wanted = slopes.unsqueeze(1) * -torch.arange(length)  # (heads, n), of the past
-    return torch.allclose(bias[..., length - 1 :].float(), wanted, rtol=1e-5, atol=0)
+    expected = slopes.unsqueeze(1) * -torch.arange(length)  # (heads, n), of the past
+    return torch.allclose(bias[..., length - 1 :].float(), expected, rtol=1e-5, atol=0)
 
 
 def _has_t5_buckets(encoding: Any) -> bool:

@@ -146,7 +146,7 @@ def _bloom_needs(source: ExportSource) -> str:
         "--activation-fn gelu_accurate": ACTIVATIONS[options.activation_fn] == "gelu_new",
         f"--decoder-ffn-embed-dim {width}": options.decoder_ffn_embed_dim == width,
     }
-    return ", ".join(option for option, there in has.items() if not there)
+    return ", ".join(option for option, is_met in has.items() if not is_met)
 
 
 _NEOX_ATTENTION = FusedAttention("gpt_neox.layers.#.attention", half_split=True)

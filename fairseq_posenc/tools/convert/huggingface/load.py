@@ -96,7 +96,8 @@ def _subword_remarks(imported: ImportedModel) -> List[str]:
         read_dictionary(file) for name, file in imported.files.items() if name.startswith("dict.")
     ]
     model = SentencePieces(path)
-    return [r for each in dictionaries for r in model.remarks(each.symbols[each.nspecial :])]
+    symbols = (dictionary.symbols[dictionary.nspecial :] for dictionary in dictionaries)
+    return [remark for own_symbols in symbols for remark in model.remarks(own_symbols)]
 
 
 def _exported(folder: str) -> ImportedModel:

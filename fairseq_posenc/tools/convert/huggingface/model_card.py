@@ -151,7 +151,7 @@ def _moses(file: str, source: str, target: str) -> Dict[str, str]:
     back = f'sacremoses.MosesDetokenizer("{language_code(target)}")'
     return {
         "imports": "import regex\n" * settings.printable + "import sacremoses\n",
-        "tokenise": "".join(f"{line}\n" for line, wanted in lines.items() if wanted),
+        "tokenise": "".join(f"{line}\n" for line, is_used in lines.items() if is_used),
         "plain": f"made = {back}.detokenize(made.split())\n",
     }
 
