@@ -70,8 +70,8 @@ class LongerText(RecipeText):
         if not self.is_made:
             names = "sentencepiece.model", "wordpiece.json"
             paths = [f"{config['subwords']}/{name}" for name in names]
-            existing = [path for path in paths if os.path.exists(path)] or paths[:1]
-            self.fingerprint += ["--subwords", recipe.known_sum("--subwords", existing)]
+            subword_models = [path for path in paths if os.path.exists(path)] or paths[:1]
+            self.fingerprint += ["--subwords", recipe.known_sum("--subwords", subword_models)]
         if self.imported:
             files = [entry.path for entry in os.scandir(self.imported) if entry.is_file()]
             self.fingerprint += ["--from", recipe.known_sum("--from", sorted(files))]

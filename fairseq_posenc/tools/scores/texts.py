@@ -122,7 +122,7 @@ class TestSet:
         saw them). The side ``longer`` has the larger of both lengths.
         """
         if side == LONGER:
-            sides = (self.lengths(side, unit) for side in ("source", "reference"))
+            sides = (self.lengths(name, unit) for name in ("source", "reference"))
             return [max(pair) for pair in zip(*sides)]
         if unit == "subwords":
             if side not in self.subwords:
