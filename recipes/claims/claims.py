@@ -61,8 +61,8 @@ def draw(content: Content, by_claim: ByClaim, rows: rows_of.Rows, output: str) -
     os.makedirs(os.path.join(folder, "gallery"), exist_ok=True)
     pictures = {"rows": f"gallery/{name}_rows.png"}
     drawn = {"rows": draw_all_rows(by_claim, os.path.join(folder, pictures["rows"]))}
-    for part, about in content["parts"].items():
-        if about.get("picture"):
+    for part, description in content["parts"].items():
+        if description.get("picture"):
             pictures[part] = f"gallery/{name}_{part}.png"
             of_part = [row for row in rows if row.part == part]
             drawn[part] = draw_differences(of_part, os.path.join(folder, pictures[part]))
@@ -93,7 +93,7 @@ def main() -> None:
         )
     ]
     by_claim = [
-        [compare(runs, about, earlier, rows, bool(claim.get("budget"))) for about in claim["ours"]]
+        [compare(runs, spec, earlier, rows, bool(claim.get("budget"))) for spec in claim["ours"]]
         for claim in content["claims"]
     ]
     pictures = draw(content, by_claim, rows, args.output)

@@ -38,7 +38,7 @@ class Compared(NamedTuple):
     """Two rows, or a row and a number, compared in one figure.
 
     Attributes:
-        about: its entry in ``claims.json``.
+        spec: its entry in ``claims.json``.
         seeds: how many both have; 0 where it is to be run.
         row, base: means over these.
         low, high: 95 % interval of ``row`` less ``base``.
@@ -48,7 +48,7 @@ class Compared(NamedTuple):
         still_falling: whether a loss fell in the last quarter by as much as the losses differ.
     """
 
-    about: Dict[str, Any]
+    spec: Dict[str, Any]
     seeds: int = 0
     row: Optional[float] = None
     base: Optional[float] = None
@@ -64,10 +64,10 @@ class Compared(NamedTuple):
         """What the interval says of the claim, if both rows have learned as much."""
         if not self.seeds:
             return MISSING
-        judgement = verdict(self.low, self.high, self.about["expect"], self.about["margin"])
+        judgement = verdict(self.low, self.high, self.spec["expect"], self.spec["margin"])
         if (self.apart or self.still_falling) and judgement in JUDGED:
             return UNDECIDED
-        by_paper = self.about.get("by_paper", True)
+        by_paper = self.spec.get("by_paper", True)
         return AS_EXPECTED if judgement == AS_SAYS and not by_paper else judgement
 
     @property
@@ -82,14 +82,14 @@ class Compared(NamedTuple):
 
     def names(self) -> Tuple[str, str]:
         """Return what the two sides are called."""
-        if self.about.get("names"):
-            row, base = self.about["names"]
+        if self.spec.get("names"):
+            row, base = self.spec["names"]
             return row, base
-        if self.about.get("base") is None:
-            return self.about["row"], f"{self.about['than']:g}"
-        base, _, figure = self.about["base"].partition("@")
+        if self.spec.get("base") is None:
+            return self.spec["row"], f"{self.spec['than']:g}"
+        base, _, figure = self.spec["base"].partition("@")
         suffix = f" ({figure.partition(':')[2].replace('_', ' ')})" if ":" in figure else ""
-        return self.about["row"], base + suffix
+        return self.spec["row"], base + suffix
 
     def difference(self) -> str:
         """Return the interval as text."""
@@ -97,7 +97,7 @@ class Compared(NamedTuple):
             return "-"
         digits = 3 if abs(self.middle) + self.half < 1 else 1 if self.half > 1 else 2
         text = f"{self.middle:+.{digits}f} ± {self.half:.{digits}f}"
-        if self.about["figure"].startswith("probe:") and len(self.by_seed) > 2:
+        if self.spec["figure"].startswith("probe:") and len(self.by_seed) > 2:
             # Chen et al. give medians, and fine-tunings that fail pull a mean
             text += f", median {statistics.median(self.by_seed):+.{digits}f}"
         return text
@@ -105,7 +105,7 @@ class Compared(NamedTuple):
 
 def compare(
     runs: str,
-    about: Dict[str, Any],
+    spec: Dict[str, Any],
     earlier: Sequence[Dict[str, Any]] = (),
     rows: Sequence[Row] = (),
     budget: bool = False,
@@ -114,17 +114,17 @@ def compare(
 
     Args:
         runs: the folder of the recipe.
-        about: an entry of ``claims.json``: ``base`` is a row of the same part, ``part/row`` of
+        spec: an entry of ``claims.json``: ``base`` is a row of the same part, ``part/row`` of
             another, ``row@figure`` in another figure; without it, ``than`` is a number.
         earlier: comparisons of earlier runs; one with more seeds is taken.
         rows: of all parts, for a difference that nobody has kept, and for convergence.
         budget: what so many updates give is what is asked, so that convergence does not count.
     """
     compared = (
-        _scored(runs, about) if about["figure"].split(":")[0] in _SCORED else _by_seed(runs, about)
+        _scored(runs, spec) if spec["figure"].split(":")[0] in _SCORED else _by_seed(runs, spec)
     )
     for previous in earlier:
-        if key(previous) == key(about) and previous["seeds"] > compared.seeds:
+        if key(previous) == key(spec) and previous["seeds"] > compared.seeds:
             means, beside = previous["means"], dict(previous.get("beside") or {})
             if "ratio" in beside and "penalty_free" not in beside:
                 # the penalty of the mean length: exp(1 - reference / output)
@@ -133,42 +133,42 @@ def compare(
             seeds = previous.get("by_seed") or ()
             low, high = previous["interval"]
             compared = Compared(
-                about, previous["seeds"], means[0], means[1], low, high, seeds, beside
+                spec, previous["seeds"], means[0], means[1], low, high, seeds, beside
             )
     if not compared.seeds:
-        compared = _of_rows(rows, about)
+        compared = _of_rows(rows, spec)
     if budget:
         return compared
     apart, still_falling = _apart(rows, compared), _still_falling(rows, compared)
     return compared._replace(apart=apart, still_falling=still_falling)
 
 
-def _of_rows(rows: Sequence[Row], about: Dict[str, Any]) -> Compared:
+def _of_rows(rows: Sequence[Row], spec: Dict[str, Any]) -> Compared:
     """Return what two rows of one run tell: BLEU less sinusoids', or a difference of losses.
 
     Of losses the seeds are not known: half the interval is the sum of both halves, which is more
     than Welch's.
     """
-    metric, _, column = about["figure"].partition(":")
-    two = pair(rows, about["part"], about["row"], about.get("base") or "")
-    if not two:
-        return Compared(about)
-    row, base = two
+    metric, _, column = spec["figure"].partition(":")
+    row_pair = pair(rows, spec["part"], spec["row"], spec.get("base") or "")
+    if not row_pair:
+        return Compared(spec)
+    row, base = row_pair
     seeds = min(row.seeds, base.seeds)
     if metric == "bits":
         middle, half = row.loss[0] - base.loss[0], row.loss[1] + base.loss[1]
-        return Compared(about, seeds, row.loss[0], base.loss[0], middle - half, middle + half)
+        return Compared(spec, seeds, row.loss[0], base.loss[0], middle - half, middle + half)
     less = row.by_length.get(column, {}).get("less_base")
     if metric != "BLEU" or base.row != BASE or not less:
-        return Compared(about)
-    scores = [side.by_length[column] for side in two]
+        return Compared(spec)
+    scores = [side.by_length[column] for side in row_pair]
     beside = {
         name: [score[name] for score in scores]
         for name in ("penalty_free", "ratio")
         if all(score.get(name) is not None for score in scores)
     }
     row_bleu, base_bleu = (score["bleu"][0] for score in scores)
-    return Compared(about, seeds, row_bleu, base_bleu, less[1], less[2], (), beside)
+    return Compared(spec, seeds, row_bleu, base_bleu, less[1], less[2], (), beside)
 
 
 def _apart(rows: Sequence[Row], compared: Compared) -> Optional[Tuple[float, float]]:
@@ -176,23 +176,23 @@ def _apart(rows: Sequence[Row], compared: Compared) -> Optional[Tuple[float, flo
 
     What has no other row is compared with sinusoids, or is a figure that holds them already.
     """
-    about = compared.about
-    base = (about.get("base") or BASE).partition("@")[0]
-    base = BASE if base == about["row"] else base
-    two = pair(rows, about["part"], about["row"], base, compared.seeds)
-    if about["figure"].partition(":")[0] not in _CONVERGED or not two:
+    spec = compared.spec
+    base = (spec.get("base") or BASE).partition("@")[0]
+    base = BASE if base == spec["row"] else base
+    row_pair = pair(rows, spec["part"], spec["row"], base, compared.seeds)
+    if spec["figure"].partition(":")[0] not in _CONVERGED or not row_pair:
         return None
-    losses = two[0].loss[0], two[1].loss[0]
+    losses = row_pair[0].loss[0], row_pair[1].loss[0]
     return losses if abs(losses[0] - losses[1]) > APART else None
 
 
 def _still_falling(rows: Sequence[Row], compared: Compared) -> bool:
     """Return whether a masked-LM loss fell in the last quarter by as much as two rows differ."""
-    about = compared.about
-    two = pair(rows, about["part"], about["row"], about.get("base") or BASE, compared.seeds)
-    if about["figure"] != "probe:masked_lm_bits" or not two:
+    spec = compared.spec
+    row_pair = pair(rows, spec["part"], spec["row"], spec.get("base") or BASE, compared.seeds)
+    if spec["figure"] != "probe:masked_lm_bits" or not row_pair:
         return False
-    falls = [row.fall[0] for row in two if row.fall]
+    falls = [row.fall[0] for row in row_pair if row.fall]
     return max(falls, default=0.0) >= abs(compared.middle)
 
 
@@ -214,33 +214,33 @@ def main_comparison(comparisons: Sequence[Compared]) -> Compared:
     return comparisons[0] if comparisons[0].seeds else [*judged, *measured, comparisons[0]][0]
 
 
-def _by_seed(runs: str, about: Dict[str, Any]) -> Compared:
-    part, row, figure = about["part"], about["row"], about["figure"]
+def _by_seed(runs: str, spec: Dict[str, Any]) -> Compared:
+    part, row, figure = spec["part"], spec["row"], spec["figure"]
     row_figures = figures_by_seed(runs, part, row, figure)
-    if about.get("base") is None:
-        base_figures = dict.fromkeys(row_figures, float(about["than"]))
+    if spec.get("base") is None:
+        base_figures = dict.fromkeys(row_figures, float(spec["than"]))
     else:
-        base_path, _, base_figure = about["base"].partition("@")
+        base_path, _, base_figure = spec["base"].partition("@")
         base_path = base_path if "/" in base_path else f"{part}/{base_path}"
         base_part, _, base = base_path.partition("/")
         base_figures = figures_by_seed(runs, base_part, base, base_figure or figure)
     seeds = sorted(row_figures.keys() & base_figures.keys())
     if len(seeds) < 2:
-        return Compared(about)
+        return Compared(spec)
     means = [statistics.mean(side[seed] for seed in seeds) for side in (row_figures, base_figures)]
     differences = [row_figures[seed] - base_figures[seed] for seed in seeds]
-    low, high = t_interval(differences, _by_sentences(runs, about, seeds))
-    return Compared(about, len(seeds), means[0], means[1], low, high, differences)
+    low, high = t_interval(differences, _by_sentences(runs, spec, seeds))
+    return Compared(spec, len(seeds), means[0], means[1], low, high, differences)
 
 
-def _by_sentences(runs: str, about: Dict[str, Any], seeds: Sequence[int]) -> float:
+def _by_sentences(runs: str, spec: Dict[str, Any], seeds: Sequence[int]) -> float:
     """Return the variance of a difference of bits per token over draws of sentences.
 
     It is 0 of other figures, and of differences of differences: of these, trainings alone count.
     """
-    metric, _, name = about["figure"].partition(":")
-    rows = [f"{about['part']}/{about['row']}", f"{about['part']}/{about.get('base')}"]
-    if metric != "bits_of" or "less" in about["row"]:
+    metric, _, name = spec["figure"].partition(":")
+    rows = [f"{spec['part']}/{spec['row']}", f"{spec['part']}/{spec.get('base')}"]
+    if metric != "bits_of" or "less" in spec["row"]:
         return 0.0
     row_bits, base_bits = (
         drawn_bits([f"{runs}/{row}/seed{n}" for n in seeds], name) for row in rows
@@ -248,10 +248,10 @@ def _by_sentences(runs: str, about: Dict[str, Any], seeds: Sequence[int]) -> flo
     return float((row_bits - base_bits).var(ddof=1))
 
 
-def _scored(runs: str, about: Dict[str, Any]) -> Compared:
+def _scored(runs: str, spec: Dict[str, Any]) -> Compared:
     """Compare what posenc score gives of a range of lengths, over seeds and sentences."""
-    metric, _, column = about["figure"].partition(":")
-    part, names = about["part"], (about["base"], about["row"])
+    metric, _, column = spec["figure"].partition(":")
+    part, names = spec["part"], (spec["base"], spec["row"])
     # a row of another part is ``part/row``
     parts_and_rows = {n: f"{part}/{n}".split("/")[-2:] for n in names}
     scores = {
@@ -262,11 +262,11 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     }
     seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
     if len(seeds) < 2:
-        return Compared(about)
+        return Compared(spec)
     # a name with a slash would be read as a path
     labels = {n: n.replace("/", ", ") for n in names}
     read = read_runs([f"{labels[n]}={scores[n, seed]}" for n in names for seed in seeds])
-    if "/" in about["base"]:
+    if "/" in spec["base"]:
         # another part may have trained on other lengths: that is what is compared
         read = {n: [run.without_trained_lengths() for run in s] for n, s in read.items()}
     beside = {}
@@ -280,15 +280,15 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     table, scale = by_length(read, _SCORED[metric]), _scale(metric)
     at = _column_index(part, table, column)
     base, row = (table.rows[labels[n]][at].mean for n in names)
-    _, low, high, _ = table.differences[labels[about["row"]]][at]
+    _, low, high, _ = table.differences[labels[spec["row"]]][at]
     if row is None or base is None or low is None or high is None:
-        return Compared(about)
+        return Compared(spec)
     row_figures, base_figures = (
-        _figures(runs, parts_and_rows[n], about["figure"]) for n in reversed(names)
+        _figures(runs, parts_and_rows[n], spec["figure"]) for n in reversed(names)
     )
     differences = [row_figures[seed] - base_figures[seed] for seed in seeds]
     row, base, low, high = (scale * figure for figure in (row, base, low, high))
-    return Compared(about, len(seeds), row, base, low, high, differences, beside)
+    return Compared(spec, len(seeds), row, base, low, high, differences, beside)
 
 
 def _figures(runs: str, part_and_row: Sequence[str], figure: str) -> Dict[int, float]:
@@ -318,7 +318,7 @@ def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) 
     names = ("part", "figure", "row", "base")
     lines = [
         {
-            **dict(zip(names, key(compared.about))),
+            **dict(zip(names, key(compared.spec))),
             "seeds": compared.seeds,
             "means": [compared.row, compared.base],
             "interval": [compared.low, compared.high],
@@ -326,7 +326,7 @@ def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) 
             **({"beside": compared.beside} if compared.beside else {}),
         }
         for compared in comparisons
-        if compared.seeds and compared[1:6] != _of_rows(rows, compared.about)[1:6]
+        if compared.seeds and compared[1:6] != _of_rows(rows, compared.spec)[1:6]
     ]
     content = {"comparisons": lines, "rows": [row._asdict() for row in rows]}
     blocks = [

@@ -87,11 +87,11 @@ def _glance(content: Content, by_claim: ByClaim) -> str:
 def _in_words(content: Content, compared: Compared) -> str:
     """Return a comparison in words, such as *SHAPE less sinusoids, BLEU, 6,000 updates*."""
     row, base = (content["names"].get(name, name) for name in compared.names())
-    return f"{row} less {base}, {title(compared.about['figure'])}, {_short(content, compared)}"
+    return f"{row} less {base}, {title(compared.spec['figure'])}, {_short(content, compared)}"
 
 
 def _short(content: Content, compared: Compared) -> str:
-    return str(content["parts"][compared.about["part"]]["short"])
+    return str(content["parts"][compared.spec["part"]]["short"])
 
 
 def _verdict(compared: Compared) -> str:
@@ -105,21 +105,21 @@ def _to_run(content: Content, by_claim: ByClaim) -> str:
     by_command: Dict[str, List[str]] = {}
     for number, comparisons in enumerate(by_claim, 1):
         if not comparisons[0].seeds:
-            commands = command(comparisons[0].about, list(content["parts"]))
+            commands = command(comparisons[0].spec, list(content["parts"]))
             words = f"**{number}** ({_expected(comparisons[0])})"
             by_command.setdefault(commands, []).append(words)
-    about = "These commands run the missing main comparisons, whose expectation is in brackets:"
+    heading = "These commands run the missing main comparisons, whose expectation is in brackets:"
     lines = [f"- {commands}: {', '.join(claims)}" for commands, claims in by_command.items()]
-    return "\n\n".join([about, "\n".join(lines)]) if lines else "No main comparison is to be run."
+    return "\n\n".join([heading, "\n".join(lines)]) if lines else "No main comparison is to be run."
 
 
-def command(about: Content, parts: Sequence[str]) -> str:
+def command(spec: Content, parts: Sequence[str]) -> str:
     """Return what measures a comparison alone: a part may need data or models of ``length``."""
-    base_part, _, base = (about.get("base") or "").partition("@")[0].rpartition("/")
-    required = {about["part"], *filter(None, [base_part])}
+    base_part, _, base = (spec.get("base") or "").partition("@")[0].rpartition("/")
+    required = {spec["part"], *filter(None, [base_part])}
     if required & {"plain", "deep", "deep_400", "switch", "switch_long"}:
         required.add("length")
-    rows = dict.fromkeys([BASE, *about["row"].split(" less "), *base.split(" less ")])
+    rows = dict.fromkeys([BASE, *spec["row"].split(" less "), *base.split(" less ")])
     without_rows = {"deep", "deep_400", "speed", "bert"} & required
     commands = []
     if required - without_rows:
@@ -136,7 +136,7 @@ def _by_chance(by_claim: ByClaim) -> str:
     """Return how many comparisons would be clear by chance alone."""
     every = (compared for comparisons in by_claim for compared in comparisons)
     judged = [compared for compared in every if compared.verdict in JUDGED]
-    tried = [compared for compared in judged if compared.about["expect"] in ("more", "less")]
+    tried = [compared for compared in judged if compared.spec["expect"] in ("more", "less")]
     return (
         f"**Many comparisons.** {len(tried)} of the {len(judged)} comparisons with a verdict "
         "expect a difference. If no encoding differed from another, about "
@@ -147,8 +147,8 @@ def _by_chance(by_claim: ByClaim) -> str:
 def _by_length(content: Content, rows: Sequence[Row], pictures: Mapping[str, str]) -> str:
     """Return by how much rows differ from sinusoids, by range of lengths, a table a run."""
     text: List[str] = []
-    for part, about in content["parts"].items():
-        for run in (1, 2) if about.get("table") else ():
+    for part, description in content["parts"].items():
+        for run in (1, 2) if description.get("table") else ():
             of_run = [row for row in rows if (row.part, row.run) == (part, run)]
             lines = [_difference_cells(row) for row in of_run if _differs(row)]
             if lines:
@@ -197,8 +197,8 @@ def _grouped(comparisons: Sequence[Compared]) -> List[str]:
     """Return a line for each part, figure and expectation, with all that is compared in it."""
     groups: Dict[str, List[str]] = {}
     for compared in comparisons:
-        heading = f"{compared.about['part']}, {_briefly(compared)}"
-        if compared.about["expect"] != "no verdict":
+        heading = f"{compared.spec['part']}, {_briefly(compared)}"
+        if compared.spec["expect"] != "no verdict":
             heading += f" ({_expected(compared)})"
         groups.setdefault(heading, []).append(_line(compared))
     return [f"{heading}: {'; '.join(lines)}." for heading, lines in groups.items()]
@@ -206,24 +206,24 @@ def _grouped(comparisons: Sequence[Compared]) -> List[str]:
 
 def _line(compared: Compared) -> str:
     row, base = compared.names()
-    base = base if compared.about.get("base") is None else f"{base} {_number(compared.base)}"
+    base = base if compared.spec.get("base") is None else f"{base} {_number(compared.base)}"
     beside = [f"n={compared.seeds}"]
     for name in BESIDE:
         if compared.beside.get(name):
             beside.append(
                 f"{BESIDE[name]} {'/'.join(f'{value:.3g}' for value in compared.beside[name])}"
             )
-    said = "" if compared.about["expect"] == "no verdict" else f", {_verdict(compared)}"
+    said = "" if compared.spec["expect"] == "no verdict" else f", {_verdict(compared)}"
     difference = f"**{compared.difference()}** ({', '.join(beside)})"
     return f"{row} {_number(compared.row)} less {base}: {difference}{said}"
 
 
 def _briefly(compared: Compared) -> str:
-    return re.sub(r" at (\S+) words", r" \1", title(compared.about["figure"]))
+    return re.sub(r" at (\S+) words", r" \1", title(compared.spec["figure"]))
 
 
 def _expected(compared: Compared) -> str:
-    return EXPECTED[compared.about["expect"]].format(f"{compared.about['margin']:g}")
+    return EXPECTED[compared.spec["expect"]].format(f"{compared.spec['margin']:g}")
 
 
 def _number(value: Any) -> str:

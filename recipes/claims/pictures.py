@@ -31,7 +31,7 @@ def draw_all_rows(by_claim: Sequence[Sequence[Compared]], output: str) -> bool:
     axes.axvline(0, color="0.5", linewidth=0.8)
     labels, handles = [], {}
     for y, (number, compared, main) in enumerate(rows):
-        about = compared.about
+        about = compared.spec
         unit = (-1 if about["expect"] in ("less", "not more") else 1) / about["margin"]
         style: Dict[str, Any] = {
             "color": _COLOURS[compared.verdict],

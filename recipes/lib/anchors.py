@@ -124,19 +124,19 @@ class TranslationAnchor(Anchor):
 
     def stand_in(self) -> None:
         """An archive of a tiny model of stock fairseq."""
-        made = self.path("made")
+        folder = self.path("made")
         name = self.archive.partition(".tar")[0]
-        model = f"{made}/{name}"
+        model = f"{folder}/{name}"
         self.execute(["bash", "recipes/quickstart.sh", "--stage", "2", "--run-dir",
-                      f"{made}/run", "--device", "cpu", "--train", "400", "--test", "10",
+                      f"{folder}/run", "--device", "cpu", "--train", "400", "--test", "10",
                       "--updates", "60", "--encodings", "sinusoidal",
                       "--stop-stage", "5"])  # fmt: skip
         make_folder(model)
         make_folder(self.raw)
-        for path in glob.glob(f"{glob.escape(made)}/run/bin/dict.*.txt"):
+        for path in glob.glob(f"{glob.escape(folder)}/run/bin/dict.*.txt"):
             shutil.copy(path, model)
-        shutil.copy(f"{made}/run/bpe.codes", f"{model}/bpecodes")
-        checkpoint = f"{made}/run/sinusoidal/seed1/checkpoint_last.pt"
+        shutil.copy(f"{folder}/run/bpe.codes", f"{model}/bpecodes")
+        checkpoint = f"{folder}/run/sinusoidal/seed1/checkpoint_last.pt"
         self.execute(["posenc", "export", "--path", checkpoint, "--to", "fairseq",
                       "--output", f"{model}/model.pt", "--force"])  # fmt: skip
         self.execute(["python", "-m", "tarfile", "-c", f"{self.raw}/{self.archive}", model])
@@ -199,18 +199,18 @@ class BertAnchor(Anchor):
 
     def stand_in(self) -> None:
         """A folder of transformers, of a tiny model of ours."""
-        made = self.path("made")
-        self.execute(["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz", made])
+        folder = self.path("made")
+        self.execute(["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz", folder])
         self.execute(["bash", "recipes/rel_scalar/pretrain_english.sh", "--stage", "2",
-                      "--run-dir", f"{made}/pretrain", "--device", "cpu",
-                      "--text", f"{made}/text/train.txt",
-                      "--valid", f"{made}/text/valid.txt", "--vocabulary", "1000",
+                      "--run-dir", f"{folder}/pretrain", "--device", "cpu",
+                      "--text", f"{folder}/text/train.txt",
+                      "--valid", f"{folder}/text/valid.txt", "--vocabulary", "1000",
                       "--arch", "posenc_bert_tiny", "--length", "64", "--updates", "50", "--batch",
                       "16",
                       "--encodings", f"bert={self.row}"])  # fmt: skip
         self.execute(["posenc", "export", "--path",
-                      f"{made}/pretrain/bert/seed1/checkpoint_last.pt",
-                      "--data", f"{made}/pretrain/bin", "--to", "huggingface",
+                      f"{folder}/pretrain/bert/seed1/checkpoint_last.pt",
+                      "--data", f"{folder}/pretrain/bin", "--to", "huggingface",
                       "--output", f"{self.raw}/bert", "--force"])  # fmt: skip
 
     def download(self) -> None:

@@ -26,10 +26,10 @@ def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
     for name in recipe.config.list("tables"):
         outputs = [recipe.path(f"{name}.md"), recipe.path(f"{name}.csv")]
         if test:
-            about = ["--by-length", *files, "--test", test, "--metric", name]
+            source = ["--by-length", *files, "--test", test, "--metric", name]
         else:
-            about = ["--paper", name, "--runs", recipe.run_dir, *note]
-        recipe.execute(["posenc", "table", *about, "--output", *outputs])
+            source = ["--paper", name, "--runs", recipe.run_dir, *note]
+        recipe.execute(["posenc", "table", *source, "--output", *outputs])
         recipe.say(f"table: {outputs[0]}, .csv")
 
 
@@ -55,7 +55,7 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
     section 3.2, Table 1 and Figure 2.
     """
     folder, config = f"{recipe.run_dir}/{setting.name}", setting.config
-    about = ["--data", setting.bin, *recipe.devices.options]
+    inputs = ["--data", setting.bin, *recipe.devices.options]
     lengths = [cell.labelled_path("by_length.json") for cell in cells]
     plot = ["posenc", "plot", "--by-length", *lengths]
     recipe.execute([*plot, "--output", f"{folder}/figure_7.png"])
@@ -68,19 +68,19 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
         cell.labelled_path("average.pt") for cell in first if cell.row in ("sinusoidal", "shape")
     ]
     if setting.form != "vanilla" and len(compared) == 2:
-        tokens = ["posenc", "analyse", "tokens", "--models", *compared, *about]
+        tokens = ["posenc", "analyse", "tokens", "--models", *compared, *inputs]
         bins = ["--subset", "test1", "--position-bins", config["bins"]]
         once(recipe, f"{folder}/figure_4", [*tokens, *bins])
     if setting.form != "interpolate":
         return
-    shift = ["posenc", "analyse", "shift-invariance", "--models", *models, *about]
+    shift = ["posenc", "analyse", "shift-invariance", "--models", *models, *inputs]
     once(recipe, f"{folder}/figure_2", [*shift, "--sentences", "1000"])
     pairs = config["pairs"]
     recipe.say(
         f"[{setting.name}] translate {pairs} joined pairs of the training text in two orders"
     )
     generate = config.interpolate(recipe.script.arrays["generate"])
-    swap = ["posenc", "analyse", "swap", "--models", *models, *about, "--pairs", pairs, *generate]
+    swap = ["posenc", "analyse", "swap", "--models", *models, *inputs, "--pairs", pairs, *generate]
     once(recipe, f"{folder}/swap", swap)
 
 

@@ -30,22 +30,22 @@ class LongerText(RecipeText):
     def __init__(self, recipe: Experiment):
         super().__init__(recipe)
         config, self.is_smoke = self.config, self.config["smoke"] == FLAG
-        made, self.imported = recipe.path("model"), config["from"]
+        model_folder, self.imported = recipe.path("model"), config["from"]
         self.is_made = self.is_smoke or bool(self.imported)
         if self.imported and (self.is_smoke or config["model"] or config["subwords"]):
             raise UsageError(
                 "--from has a model and subwords: leave --model, --subwords, --smoke out"
             )
         if self.imported:
-            self._read_kind(made)
-            config.set({"model": f"{made}/model.pt", "subwords": made})
+            self._read_kind(model_folder)
+            config.set({"model": f"{model_folder}/model.pt", "subwords": model_folder})
         if self.is_smoke:
             for name in ("model", "subwords", *SPLITS):
                 if config[name]:
                     raise UsageError(f"--smoke makes its own model and text: leave out --{name}")
             config.set(
-                {"model": f"{made}/checkpoint_last.pt", "subwords": f"{made}/bin",
-                 **{split: f"{made}/{split}" for split in SPLITS}}
+                {"model": f"{model_folder}/checkpoint_last.pt", "subwords": f"{model_folder}/bin",
+                 **{split: f"{model_folder}/{split}" for split in SPLITS}}
             )  # fmt: skip
         for name in ("source-lang", "target-lang", *SPLITS, "model", "subwords"):
             if not config[name]:
@@ -88,7 +88,7 @@ class LongerText(RecipeText):
         self.recipe.run_stage("bits per token", self.bits)
         self.recipe.run_stage("CTranslate2", self.export)
 
-    def _read_kind(self, made: str) -> None:
+    def _read_kind(self, model_folder: str) -> None:
         """Take the task of the model of many languages that --from names."""
         config_file = os.path.join(self.imported, "config.json")
         model_type = load_json(config_file, {"model_type": str}, "transformers")["model_type"]
@@ -102,7 +102,7 @@ class LongerText(RecipeText):
         source, target = self.languages
         self.pair = ["--source-lang", source, "--target-lang", target]
         self.task = ["--task", "posenc_multilingual",
-                     *placement("--lang-dict", f"{made}/langs.txt"),
+                     *placement("--lang-dict", f"{model_folder}/langs.txt"),
                      "--lang-pairs", f"{source}-{target}", "--encoder-langtok", "src",
                      "--decoder-langtok", "--lang-tok-style", _STYLES[model_type]]  # fmt: skip
 
@@ -135,27 +135,27 @@ class LongerText(RecipeText):
 
     def make_model(self) -> None:
         """Import a model; or, with --smoke, train a tiny one for 20 updates on generated text."""
-        recipe, made = self.recipe, self.recipe.path("model")
+        recipe, model_folder = self.recipe, self.recipe.path("model")
         if self.imported:
             recipe.execute(["posenc", "import", "--from", self.imported,
-                            "--output", f"{made}/model.pt", "--force"])  # fmt: skip
-            languages = read_lines(f"{made}/langs.txt")
+                            "--output", f"{model_folder}/model.pt", "--force"])  # fmt: skip
+            languages = read_lines(f"{model_folder}/langs.txt")
             missing = [language for language in self.languages if language not in languages]
             if missing and not recipe.is_plan:
                 raise UsageError(f"{self.imported} has no language {missing[0]}; it has "
                                  f"{' '.join(languages)}")  # fmt: skip
         if not self.is_smoke:
             return
-        recipe.execute(["python", "-m", "recipes.corpus", "--output", made, "--train", "400",
-                        "--valid", "40", "--test", "60", "--quiet"])  # fmt: skip
-        texts = [word for split in SPLITS for word in (f"--{split}", f"{made}/{split}")]
+        recipe.execute(["python", "-m", "recipes.corpus", "--output", model_folder,
+                        "--train", "400", "--valid", "40", "--test", "60", "--quiet"])  # fmt: skip
+        texts = [word for split in SPLITS for word in (f"--{split}", f"{model_folder}/{split}")]
         recipe.execute([*self.prepare, *texts, "--sentencepiece", "200",
-                        "--output", f"{made}/bin"])  # fmt: skip
+                        "--output", f"{model_folder}/bin"])  # fmt: skip
         recipe.execute(
-            ["fairseq-train", f"{made}/bin", "--user-dir", "fairseq_posenc", *self.task,
+            ["fairseq-train", f"{model_folder}/bin", "--user-dir", "fairseq_posenc", *self.task,
              "--arch", "posenc_transformer_tiny", "--share-all-embeddings", "--cpu",
              "--optimizer", "adam", "--max-tokens", "500", "--max-update", "20",
-             "--save-dir", made, "--log-format", "simple"], log=f"{made}/train.log",
+             "--save-dir", model_folder, "--log-format", "simple"], log=f"{model_folder}/train.log",
         )  # fmt: skip
 
     @property

@@ -167,17 +167,17 @@ class Pretraining(Experiment):
         if self.is_plan or self._fingerprint:
             return self._fingerprint
         config = self.config
-        made = [*self.subwords, "--vocabulary", config["vocabulary"]]
+        fingerprint = [*self.subwords, "--vocabulary", config["vocabulary"]]
         if config["text"]:
-            made += ["--documents", config["documents"]]
+            fingerprint += ["--documents", config["documents"]]
         else:
-            made += ["--snapshot", SNAPSHOT, "--languages", *config.list("languages")]
+            fingerprint += ["--snapshot", SNAPSHOT, "--languages", *config.list("languages")]
         if not config["valid"]:
-            made += ["--hold-out", config["hold-out"]]
+            fingerprint += ["--hold-out", config["hold-out"]]
         for name, paths in self.given_texts:
-            made += [f"--{name}", checksum(paths)]
-        self._fingerprint = made
-        return made
+            fingerprint += [f"--{name}", checksum(paths)]
+        self._fingerprint = fingerprint
+        return fingerprint
 
     def prepare_command(self) -> List[str]:
         """What makes the binary data."""

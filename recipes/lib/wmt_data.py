@@ -83,32 +83,33 @@ class Corpora:
         """What the text is made from, beside the archives, and how."""
         if self.recipe.is_plan or self._fingerprint:
             return self._fingerprint
-        made = ["--bpe", self.config["bpe"] or "default"]
+        fingerprint = ["--bpe", self.config["bpe"] or "default"]
         if self.config["dictionary"]:
-            made += ["--dictionary", self.config["dictionary"]]
+            fingerprint += ["--dictionary", self.config["dictionary"]]
         ready, moses, prefixes = (self.config[name] for name in ("ready", "moses", "add"))
         if ready:
-            made += ["--ready", checksum([ready])]
+            fingerprint += ["--ready", checksum([ready])]
         if moses:
             if not shutil.which("perl"):
                 raise UsageError("--moses needs perl, which is not installed")
             scripts = sorted(glob.glob(f"{glob.escape(moses)}/scripts/tokenizer/*.perl"))
             scripts = scripts or [f"{moses}/scripts/tokenizer/tokenizer.perl"]
-            made += ["--moses", checksum([*scripts, f"{moses}/scripts/share/nonbreaking_prefixes"])]
+            prefix_files = f"{moses}/scripts/share/nonbreaking_prefixes"
+            fingerprint += ["--moses", checksum([*scripts, prefix_files])]
         for prefix in prefixes.split("\n") if prefixes else []:
             files = sorted(glob.glob(f"{glob.escape(prefix)}.*")) or [f"{prefix}.*"]
-            made += ["--add", checksum(files)]
-        self._fingerprint = made
-        return made
+            fingerprint += ["--add", checksum(files)]
+        self._fingerprint = fingerprint
+        return fingerprint
 
     def each(self, done_file: str, action: Callable[[str, str], object]) -> None:
         """Do something with each corpus that is not done of the same text, says its done file."""
         for name in self.names:
             folder = self.recipe.path("text", name)
-            made = "\n".join([*self.fingerprint(), *read_lines(f"{folder}/settings")]) + "\n"
-            if "\n".join(read_lines(f"{folder}/{done_file}")) + "\n" != made:
+            current = "\n".join([*self.fingerprint(), *read_lines(f"{folder}/settings")]) + "\n"
+            if "\n".join(read_lines(f"{folder}/{done_file}")) + "\n" != current:
                 action(name, folder)
-                write(f"{folder}/{done_file}", made)
+                write(f"{folder}/{done_file}", current)
 
     def files(self, corpus: str) -> List[Tuple[str, str, str, str]]:
         """Address, checksum, name and size of what is to be downloaded; - where it is not known."""
@@ -260,9 +261,9 @@ class Corpora:
         """
         for setting in self.settings:
             text = read_lines(f"{setting.text}/settings")
-            made = "\n".join([*self.fingerprint(), *text, setting.form, *setting.pooled]) + "\n"
+            current = "\n".join([*self.fingerprint(), *text, setting.form, *setting.pooled]) + "\n"
             done_file = f"{setting.bin}/binarise.done"
-            if "\n".join(read_lines(done_file)) + "\n" == made:
+            if "\n".join(read_lines(done_file)) + "\n" == current:
                 continue
             make_folder(setting.data)
             if setting.form != "vanilla":
@@ -280,7 +281,7 @@ class Corpora:
                                  f"{setting.text}/codes"])  # fmt: skip
             if not self.is_smoke:
                 compare_with_paper(self.recipe.say, setting)
-            write(done_file, made)
+            write(done_file, current)
 
     def print_plan(self, say_batch: Callable[[CorpusSetting], object]) -> None:
         """The commands, but for those that go over single files (bpe-apply, clean)."""

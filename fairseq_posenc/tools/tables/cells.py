@@ -81,9 +81,9 @@ def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
     make = _fine_tuning_cell if fine_tuning else _translation_cell
     cells, conditions = [], []
     for path in sorted((file.parent for file in Path(folder).rglob("cell.json")), key=_naturally):
-        about = _about(path / "cell.json")
-        if bool(about["lr"]) == fine_tuning:
-            cell, of_cell = make(path, str(path.relative_to(folder)), about)
+        description = _about(path / "cell.json")
+        if bool(description["lr"]) == fine_tuning:
+            cell, of_cell = make(path, str(path.relative_to(folder)), description)
             cells.append(cell)
             conditions.append((cell.folder, of_cell))
     if not cells:
@@ -115,11 +115,11 @@ def without_version(signature: str) -> str:
 
 def _about(path: Path) -> Dict[str, str]:
     """Return which training a cell is."""
-    about = load_json(str(path), _CELL, "a recipe")
-    task, lr = about["setting"], about["lr"]
+    description = load_json(str(path), _CELL, "a recipe")
+    task, lr = description["setting"], description["lr"]
     try:
-        parse_options(about["options"])
-        if not "".join(about.values()).isprintable():
+        parse_options(description["options"])
+        if not "".join(description.values()).isprintable():
             raise UsageError("it has characters that cannot be printed")
         if lr and task not in CHOICES:
             raise UsageError(f"no task is called {task}; known: {', '.join(CHOICES)}")
@@ -127,18 +127,18 @@ def _about(path: Path) -> Dict[str, str]:
             raise UsageError(f"{lr!r} is not a learning rate")
     except ValueError as error:
         raise UsageError(f"{path} is damaged: {error}") from None
-    return about
+    return description
 
 
 def _translation_cell(
-    path: Path, folder: str, about: Dict[str, str]
+    path: Path, folder: str, description: Dict[str, str]
 ) -> Tuple[Cell, List[Condition]]:
     """Return a cell, and by what is scored the conditions of the scores."""
     result, state = _result(path, CellScore, "score_cell")
     tests: Mapping[str, Score] = result.tests if result else {}
     figures: Dict[str, Any] = {name: score.all.metrics for name, score in tests.items()}
     figures["training"] = vars(result.training) if result and result.training else {}
-    cell = Cell(folder, **about, state=state, figures=figures)
+    cell = Cell(folder, **description, state=state, figures=figures)
     failures = [
         f"{cell.setting}/{cell.row}, seed {cell.seed}, {reason} of {name}."
         for name, score in tests.items()
@@ -154,12 +154,14 @@ def _translation_cell(
 
 
 def _fine_tuning_cell(
-    path: Path, folder: str, about: Dict[str, str]
+    path: Path, folder: str, description: Dict[str, str]
 ) -> Tuple[Cell, List[Condition]]:
     result, state = _result(path, TaskScore, "posenc predict")
     scores = result.scores if result else {}
-    task = about["setting"]
-    cell = Cell(folder, **about, task=task, state=state, figures=scores)._replace(setting=None)
+    task = description["setting"]
+    cell = Cell(folder, **description, task=task, state=state, figures=scores)._replace(
+        setting=None
+    )
     if result:
         cell = cell._replace(failures=result.failures(cell.row, cell.seed))
     # of a set without labels there is nothing to compare
@@ -178,8 +180,8 @@ def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
         for row, figures in load_json(str(path), _SWAP, "posenc analyse swap")["models"].items():
             if (setting, row) not in options:
                 raise UsageError(f"{path} has a row {row!r}, of which {path.parent} has no cell")
-            about = Cell(f"{setting}/{row}", setting, row, options[setting, row], "")
-            swaps.append(about._replace(state="finished", figures={"swap": figures}))
+            cell = Cell(f"{setting}/{row}", setting, row, options[setting, row], "")
+            swaps.append(cell._replace(state="finished", figures={"swap": figures}))
     return swaps
 
 
