@@ -31,8 +31,8 @@ def draw_all_rows(by_claim: Sequence[Sequence[Compared]], output: str) -> bool:
     axes.axvline(0, color="0.5", linewidth=0.8)
     labels, handles = [], {}
     for y, (number, compared, main) in enumerate(rows):
-        about = compared.spec
-        unit = (-1 if about["expect"] in ("less", "not more") else 1) / about["margin"]
+        spec = compared.spec
+        unit = (-1 if spec["expect"] in ("less", "not more") else 1) / spec["margin"]
         style: Dict[str, Any] = {
             "color": _COLOURS[compared.verdict],
             "marker": "D" if main else "o",
@@ -47,8 +47,8 @@ def draw_all_rows(by_claim: Sequence[Sequence[Compared]], output: str) -> bool:
         )
         seeds = [x * unit for x in compared.by_seed]
         axes.plot(seeds, [y] * len(seeds), ".", color="black", markersize=3)
-        figure_name = about["figure"].rpartition(":")[2].replace("_", " ")
-        labels.append(f"{number}  {about['part']}, {figure_name}: {' - '.join(compared.names())}")
+        figure_name = spec["figure"].rpartition(":")[2].replace("_", " ")
+        labels.append(f"{number}  {spec['part']}, {figure_name}: {' - '.join(compared.names())}")
     axes.set_yticks(range(len(rows)), labels, fontsize=7)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xscale("symlog", linthresh=1)
