@@ -51,8 +51,8 @@ def whole_numbers(text: str) -> List[int]:
 
 def add_workers(add: Callable[..., Any]) -> None:
     """Add --workers, by a parser's ``add_argument``."""
-    about = "processes (default: as many as processors); the result does not depend on it"
-    add("--workers", type=positive, default=os.cpu_count(), metavar="N", help=about)
+    help_text = "processes (default: as many as processors); the result does not depend on it"
+    add("--workers", type=positive, default=os.cpu_count(), metavar="N", help=help_text)
 
 
 def add_notes(parser: argparse.ArgumentParser) -> None:

@@ -44,7 +44,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def usage(program: str, commands: Dict[str, str]) -> str:
     """Return the help text of a table of commands."""
     width = max(map(len, commands))
-    lines = [f"  {name:{width}}  {about}" for name, about in commands.items()]
+    lines = [f"  {name:{width}}  {summary}" for name, summary in commands.items()]
     first, last = f"usage: {program} COMMAND …", [f"{program} COMMAND --help", "posenc --version"]
     return "\n".join([first, "", *lines, "", *last])
 

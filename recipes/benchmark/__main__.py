@@ -182,10 +182,10 @@ def measure(name: str, setting: Setting, rounds: int, base: str = "") -> List[Ro
     ]  # fmt: skip
 
 
-def markdown(rows: Sequence[Row], about: str) -> str:
+def markdown(rows: Sequence[Row], measured_on: str) -> str:
     """Return the table as Markdown, under what it was measured on."""
     heads = ["timed", "encoding", "÷ base (quartiles)", "÷ stock (quartiles)", "step"]
-    lines = [about, "", f"| {' | '.join(heads)} |", "|---|---|---:|---:|---:|"]
+    lines = [measured_on, "", f"| {' | '.join(heads)} |", "|---|---|---:|---:|---:|"]
     for row in rows:
         base = SUBJECTS[row["subject"]].base
         setting = (
@@ -205,16 +205,16 @@ def markdown(rows: Sequence[Row], about: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comma_separated(rows: Sequence[Row], about: str) -> str:
+def comma_separated(rows: Sequence[Row], measured_on: str) -> str:
     """Return the table as CSV."""
     text = io.StringIO()
     table = csv.DictWriter(text, [*rows[0], "measured"], lineterminator="\n")
     table.writeheader()
-    table.writerows({**row, "measured": about} for row in rows)
+    table.writerows({**row, "measured": measured_on} for row in rows)
     return text.getvalue()
 
 
-def measure_table(name: str, args: argparse.Namespace, about: str) -> str:
+def measure_table(name: str, args: argparse.Namespace, measured_on: str) -> str:
     """Measure a paper's table; return it with the paper's figures, as Markdown."""
     table = papers.TABLES[name]
     columns = list(papers.settings_of(table, args.lengths, args.tokens, args.device))
@@ -224,7 +224,7 @@ def measure_table(name: str, args: argparse.Namespace, about: str) -> str:
     measured, text = [], ""
     for column, setting in columns:
         measured.append((column, measure(column.subject, setting, args.rounds, table.base)))
-        text = papers.markdown(table, measured, about)
+        text = papers.markdown(table, measured, measured_on)
         if args.output:
             with replacing(args.output) as stream:
                 stream.write(text)
@@ -236,12 +236,12 @@ def main() -> None:
     args = read_arguments()
     logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
     machine = hardware(torch.device(args.device))
-    about = (
+    measured_on = (
         f"Medians (quartiles) of {args.rounds} rounds; {machine}, torch {torch.__version__}, "
         f"fairseq_posenc {__version__}."
     )
     if args.table:
-        print(measure_table(args.table, args, about), end="")
+        print(measure_table(args.table, args, measured_on), end="")
         return
     rows: List[Row] = []
     for name in args.subjects or SUBJECTS:
@@ -250,8 +250,8 @@ def main() -> None:
             if args.output:
                 render = comma_separated if args.output.endswith(".csv") else markdown
                 with replacing(args.output) as stream:
-                    stream.write(render(rows, about))
-    print(markdown(rows, about), end="")
+                    stream.write(render(rows, measured_on))
+    print(markdown(rows, measured_on), end="")
 
 
 if __name__ == "__main__":

@@ -124,10 +124,12 @@ def settings_of(
         )  # fmt: skip
 
 
-def markdown(table: CostTable, measured: Sequence[Tuple[CostColumn, List[Row]]], about: str) -> str:
+def markdown(
+    table: CostTable, measured: Sequence[Tuple[CostColumn, List[Row]]], measured_on: str
+) -> str:
     """Return ours (quartiles) beside the paper's, a column of the paper's table a row."""
     contestants = list(table.rows)
-    lines = [f"{table.title}.", "", table.notes, "", about, ""]
+    lines = [f"{table.title}.", "", table.notes, "", measured_on, ""]
     heads = ["", *(f"`{name}`" for name in contestants), "stock fairseq", "batch"]
     lines += [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
     for column, rows in measured:

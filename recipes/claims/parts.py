@@ -255,11 +255,11 @@ class Claims(Measuring):
         self.execute(["ln", "-sfn", "../length/bin", f"{folder}/bin"])
         updates = self.updates_of(part)
         self.config.set_defaults({"deep-updates": str(updates), "quarter": str(updates // 4)})
-        about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation"]
+        task = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation"]
         train = self.config.interpolate(self.script.arrays["deep_train"])
         device = self.devices.options
         if self.is_plan or not os.path.exists(profile):
-            self.execute(["posenc", "profile-admin", f"{folder}/bin", *about, *train, *device,
+            self.execute(["posenc", "profile-admin", f"{folder}/bin", *task, *train, *device,
                           "--output", profile], log=f"{folder}/admin.log")  # fmt: skip
         rows = [
             PlannedRow("default", ["sinusoidal"]),
@@ -267,7 +267,7 @@ class Claims(Measuring):
         ]
         cells = [
             cell._replace(steps=[Step("train", [
-                "fairseq-train", *placement(f"{folder}/bin"), *about, "--source-lang", LANGUAGES[0],
+                "fairseq-train", *placement(f"{folder}/bin"), *task, "--source-lang", LANGUAGES[0],
                 "--target-lang", LANGUAGES[1], "--seed", cell.seed, *train,
                 "--position-encoding", *cell.options,
                 *placement(*device, "--save-dir", cell.folder),

@@ -68,10 +68,10 @@ def table(encodings: Sequence[str]) -> str:
                 cell = _attempt(architecture, name, folder, data)
                 cells.append(consumer.shortened(cell, "", reasons))
             lines.append([name, *cells])
-    about = ", ".join(f"{name} {version}" for name, version in versions.items())
+    tools = ", ".join(f"{name} {version}" for name, version in versions.items())
     notes = [f"{number}: {reason}." for number, reason in enumerate(reasons, 1)]
     head = (
-        f"Exported at {_EXPORTED}, compared at {_OTHER} tokens; torch {torch.__version__}, {about}."
+        f"Exported at {_EXPORTED}, compared at {_OTHER} tokens; torch {torch.__version__}, {tools}."
     )
     return "\n".join([head, "", markdown_table(lines, 3), "", *notes])
 

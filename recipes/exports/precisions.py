@@ -86,13 +86,13 @@ def table(path: str, data: str, sentences: int) -> str:
                 f"{middle:.2f} ({low:.2f} to {high:.2f})", f"{bleu.score:.1f}", f"{equal}",
             ]
         )  # fmt: skip
-    about = (
+    heading = (
         f"n = {len(tokens)} sentences, beam {_BEAM}; times are processor time of one thread, "
         f"medians over batches of {_BATCH}; {hardware(torch.device('cpu'))}, "
         f"torch {torch.__version__}, CTranslate2 {import_ctranslate2().__version__}, "
         f"fairseq_posenc {__version__}."
     )
-    return f"{about}\n\n{markdown_table(lines, 2)}"
+    return f"{heading}\n\n{markdown_table(lines, 2)}"
 
 
 def _fairseq(source: ExportSource, dictionary: Any) -> Contestant:

@@ -116,8 +116,8 @@ class PlannedCell(NamedTuple):
     @property
     def about(self) -> str:
         """The JSON by which tables know the cell: see tools/tables/cells.py."""
-        about = {name: getattr(self, name) for name in ("setting", "row", "seed", "lr")}
-        text = json.dumps({**about, "options": " ".join(self.options)})
+        fields = {name: getattr(self, name) for name in ("setting", "row", "seed", "lr")}
+        text = json.dumps({**fields, "options": " ".join(self.options)})
         return text.replace(r"\u0000", "\0") if "\0" in self.seed else text
 
     @property

@@ -127,12 +127,12 @@ class Translation(Experiment):
         row, folder = PlannedRow(cell.row, cell.options), cell.folder
         device = placement(*self.devices.options)
         data, keep = text.bin, text.keep
-        about = ["--user-dir", "fairseq_posenc", *text.task]
+        task = ["--user-dir", "fairseq_posenc", *text.task]
         train = config.interpolate(
             [*script.arrays["train"], *script.arrays.get(config["train-of"], [])]
         )
         steps = [text.train_step(cell, [
-            "fairseq-train", *placement(data), *about, "--seed", cell.seed, *train, *self.extra,
+            "fairseq-train", *placement(data), *task, "--seed", cell.seed, *train, *self.extra,
             "--position-encoding", *cell.options, *device, *placement("--save-dir", folder),
             "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
         ])]  # fmt: skip
@@ -145,7 +145,7 @@ class Translation(Experiment):
             average = ["posenc", "average", *placement("--inputs", folder), "--last", str(keep)]
             average += placement("--output", model)
             steps.append(Step("translate", average, ("average.pt",)))
-        generate = ["fairseq-generate", *placement(data), *about, *text.pair,
+        generate = ["fairseq-generate", *placement(data), *task, *text.pair,
                     *placement("--path", model), "--required-batch-size-multiple", "1"]  # fmt: skip
         beam_search = [*generate, *config.interpolate(script.arrays["generate"]), *device]
         steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))

@@ -201,10 +201,10 @@ class Wmt(Experiment):
         setting, script, folder = self.settings[cell.setting], self.script, cell.folder
         config, device, batch = setting.config, self.devices.options, self.divide(setting)
         admin, keep = bool(config["profile-tokens"]), config.number("keep")
-        about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation",
+        task = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation",
                  "--source-lang", setting.source, "--target-lang", setting.target]  # fmt: skip
         training = [
-            *about, "--seed", cell.seed, *config.interpolate([*script.arrays["train"],
+            *task, "--seed", cell.seed, *config.interpolate([*script.arrays["train"],
                                                   *script.arrays.get(config["train-of"], [])]),
             "--required-batch-size-multiple", config["multiple"] or "1",
             "--position-encoding", *cell.options, *self.extra,
@@ -234,11 +234,11 @@ class Wmt(Experiment):
         )
         if config["keep-checkpoints"] == "no":
             steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
-        steps += self.translations(setting, about, folder, model)
+        steps += self.translations(setting, task, folder, model)
         return [*steps, *self.scores(setting, cell)]
 
     def translations(
-        self, setting: CorpusSetting, about: List[str], folder: str, model: str
+        self, setting: CorpusSetting, task: List[str], folder: str, model: str
     ) -> List[Step]:
         """All test sets as one, which is cut into theirs afterwards, and the validation set if it
         counts.
@@ -247,7 +247,7 @@ class Wmt(Experiment):
         generate = setting.config.interpolate(self.script.arrays["generate"])
         for subset in (["valid"] if "valid" in setting.tests else []) + ["test"]:
             steps.append(Step("translate", [
-                "fairseq-generate", *placement(setting.bin), *about, *placement("--path", model),
+                "fairseq-generate", *placement(setting.bin), *task, *placement("--path", model),
                 "--gen-subset", subset, "--required-batch-size-multiple", "1", *generate,
                 *placement(*self.devices.options),
             ], (f"{subset}.out",), f"{subset}.out"))  # fmt: skip

@@ -168,10 +168,12 @@ class Corpora:
 
     def learn_command(self, corpus: str) -> List[str]:
         """What learns its joint BPE."""
-        text, about = self.recipe.path("text", corpus), named(corpus)
-        tokens = [f"{text}/train.tok.{language}" for language in (about.source, about.target)]
+        text, definition = self.recipe.path("text", corpus), named(corpus)
+        tokens = [
+            f"{text}/train.tok.{language}" for language in (definition.source, definition.target)
+        ]
         return ["posenc", "prepare", "pairs", "bpe-learn", "--input", *tokens, "--operations",
-                self.config["bpe"] or str(about.operations), "--output", f"{text}/codes",
+                self.config["bpe"] or str(definition.operations), "--output", f"{text}/codes",
                 "--workers", self.workers]  # fmt: skip
 
     def prepare_text(self, corpus: str, text: str) -> None:
@@ -185,17 +187,17 @@ class Corpora:
         they are train.cut and valid.cut: of two languages, one alone cannot be cleaned a second
         time.
         """
-        recipe, about = self.recipe, named(corpus)
-        languages = about.source, about.target
-        is_cut = os.path.exists(f"{text}/train.bpe.{about.source}")
+        recipe, definition = self.recipe, named(corpus)
+        languages = definition.source, definition.target
+        is_cut = os.path.exists(f"{text}/train.bpe.{definition.source}")
         if (
             self.config["ready"]
             and is_cut
-            and not os.path.exists(f"{text}/train.tok.{about.source}")
+            and not os.path.exists(f"{text}/train.tok.{definition.source}")
         ):
             recipe.say("the text is cut into subwords already")
             return
-        has_valid = os.path.exists(f"{text}/valid.raw.{about.target}")
+        has_valid = os.path.exists(f"{text}/valid.raw.{definition.target}")
         cleaned = ["train"] if has_valid else ["train", "valid"]
         if not os.path.exists(f"{text}/codes"):
             recipe.say("learn the BPE operations")

@@ -38,8 +38,8 @@ class Report:
         """Write ``prefix.md``, ``prefix.json`` and the pictures."""
         for ending, figure in self.pictures.items():
             plots.save(figure, prefix + ending)
-        about = {"title": self.title, "notes": self.notes}
-        everything = {**about, **self.data, "versions": versions(), "command": list(command)}
+        header = {"title": self.title, "notes": self.notes}
+        everything = {**header, **self.data, "versions": versions(), "command": list(command)}
         with replacing(f"{prefix}.json") as stream:
             stream.write(json.dumps(everything, indent=2, ensure_ascii=False) + "\n")
         with replacing(f"{prefix}.md") as stream:

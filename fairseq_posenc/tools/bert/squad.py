@@ -85,9 +85,9 @@ def prepare(
     with replacing_files(destination, last=f"{split}.json") as partial:
         tokens, offsets = _write_parts(partial, split, encoded, len(squad_file.questions), entries)
         with replacing(os.path.join(partial, f"{split}.json")) as stream:
-            about = {"format": FORMAT, "language": language, "metric": metric}
+            header = {"format": FORMAT, "language": language, "metric": metric}
             texts_of = {"contexts": squad_file.contexts, "questions": squad_file.questions}
-            json.dump({**about, **texts_of}, stream)
+            json.dump({**header, **texts_of}, stream)
     counts = {"questions": len(squad_file.questions), "contexts": len(squad_file.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
     return counts, squad_file, reachable(squad_file, offsets, metric, language)

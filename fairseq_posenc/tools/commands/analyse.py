@@ -88,8 +88,10 @@ def main() -> None:
     shown = {"formatter_class": parser.formatter_class}
     for name, (analysis, add_options) in ANALYSES.items():
         # the part that is for users, its first line a title
-        about = analysis.__doc__.partition("    Raises:")[0].replace("\n    ", "\n").strip()
-        command = commands.add_parser(name, help=about.splitlines()[0], description=about, **shown)
+        description = analysis.__doc__.partition("    Raises:")[0].replace("\n    ", "\n").strip()
+        command = commands.add_parser(
+            name, help=description.splitlines()[0], description=description, **shown
+        )
         add_options(command)
         output = {"required": True, "metavar": "PREFIX", "help": "of the files"}
         add_output(command, ANALYSIS, **output)

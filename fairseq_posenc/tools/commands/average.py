@@ -29,8 +29,8 @@ def main() -> None:
         choices=("epochs", "updates"),
         help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
     )
-    about = "replaced if it is there"
-    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=about)
+    help_text = "replaced if it is there"
+    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=help_text)
     add("--across-runs", action="store_true", help="average models of different trainings")
     args = parser.parse_args()
     from fairseq_posenc.tools import averaging

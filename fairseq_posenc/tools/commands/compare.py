@@ -29,17 +29,17 @@ def main() -> None:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("scores", nargs="+", metavar="[NAME=]score.json")
-    about = "what has these names in it is replaced"
+    help_text = "what has these names in it is replaced"
     report = folder_with("report.html", "table.tex", "by_length.svg", "by_task.svg", "curves.*")
-    add_output(parser, report, required=True, metavar="FOLDER", help=about)
+    add_output(parser, report, required=True, metavar="FOLDER", help=help_text)
     add("--baseline", metavar="NAME", help="others are compared with it (default: the first)")
     add(
         "--beside",
         metavar="NAME",
         help="show its translations beside the baseline's (default: the best other)",
     )
-    about = "default: sacrebleu, or the main one of each task; several: sacrebleu,bits"
-    add("--metric", metavar="NAME", help=about)
+    help_text = "default: sacrebleu, or the main one of each task; several: sacrebleu,bits"
+    add("--metric", metavar="NAME", help=help_text)
     add(
         "--lower-is-better",
         action="store_true",

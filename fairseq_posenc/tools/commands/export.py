@@ -36,8 +36,8 @@ def main() -> None:
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--to", required=True, choices=["fairseq", "ctranslate2", "huggingface", "safetensors"])
-    about = "file of fairseq, or folder of the others"
-    add_output(parser, EXPORT, required=True, metavar="PATH", help=about)
+    help_text = "file of fairseq, or folder of the others"
+    add_output(parser, EXPORT, required=True, metavar="PATH", help=help_text)
     add("--data", metavar="FOLDER", help="the training's data (required but for fairseq)")
     add("--force", action="store_true", help="replace what is there")
     add = parser.add_argument_group("fairseq").add_argument

@@ -22,8 +22,8 @@ def main() -> None:
     add("--max-target-positions", type=positive, metavar="N", help="positions of the decoder")
     add("--max-positions", type=positive, metavar="N", help="positions of a BERT model")
     add("--how", required=True, choices=("interpolate", "repeat", "sinusoid"))
-    about = "replaced if it is there"
-    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=about)
+    help_text = "replaced if it is there"
+    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=help_text)
     args = parser.parse_args()
     from fairseq_posenc.tools.extending import extend
 

@@ -18,11 +18,11 @@ def main() -> None:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("--from", dest="folder", required=True, metavar="FOLDER", help="what to read")
-    about = "the checkpoint"
-    add_output(parser, CHECKED_FILE, required=True, metavar="FILE", help=about)
+    help_text = "the checkpoint"
+    add_output(parser, CHECKED_FILE, required=True, metavar="FILE", help=help_text)
     add("--force", action="store_true", help="replace what is there")
-    about = "compare scores and subwords with transformers on the first 50 lines of a text"
-    add("--check", metavar="FILE", help=about)
+    help_text = "compare scores and subwords with transformers on the first 50 lines of a text"
+    add("--check", metavar="FILE", help=help_text)
     args = parser.parse_args()
     from fairseq_posenc.tools.convert.huggingface.load import import_model
 

@@ -54,8 +54,8 @@ def main() -> None:
     add("--by-position", type=positive, metavar="N", help="also by position, N at a time")
     add("--max-tokens", type=positive, default=2048, help="of a batch (default: 2048)")
     add("--cpu", action="store_true", help="leave a GPU alone")
-    about = {"required": True, "metavar": "PREFIX", "help": "of the files"}
-    add_output(parser, ANALYSIS, **about)
+    details = {"required": True, "metavar": "PREFIX", "help": "of the files"}
+    add_output(parser, ANALYSIS, **details)
     args = parser.parse_args()
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)

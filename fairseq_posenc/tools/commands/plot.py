@@ -26,14 +26,14 @@ def main() -> None:
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", "--results", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--curves", nargs="+", metavar="[NAME=]train.log")
-    about = "with --by-length; default: sacrebleu, or the main one of each task"
-    parser.add_argument("--metric", metavar="NAME", help=about)
+    help_text = "with --by-length; default: sacrebleu, or the main one of each task"
+    parser.add_argument("--metric", metavar="NAME", help=help_text)
     parser.add_argument("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     parser.add_argument(
         "--differences", action="store_true", help="with --by-length: from the first of them"
     )
-    about = {"required": True, "metavar": "FILE", "help": "png, pdf or svg"}
-    add_output(parser, PICTURE, **about)
+    details = {"required": True, "metavar": "FILE", "help": "png, pdf or svg"}
+    add_output(parser, PICTURE, **details)
     args = parser.parse_args()
     if args.by_length:
         table = table_of(args.by_length, args.metric, args.test)

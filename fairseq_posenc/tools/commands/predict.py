@@ -31,8 +31,8 @@ def main() -> None:
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--data", required=True, metavar="FOLDER", help="prepared folder")
-    about = "separated by commas (default: valid)"
-    add("--subsets", type=comma_separated, default="valid", help=about)
+    help_text = "separated by commas (default: valid)"
+    add("--subsets", type=comma_separated, default="valid", help=help_text)
     add_output(parser, _FOLDER, required=True, metavar="FOLDER")
     add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
     add("--cpu", action="store_true", help="leave a GPU alone")

@@ -17,11 +17,11 @@ def main() -> None:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("urls", nargs="+", metavar="URL", help="the file; further ones are tried if it fails")
-    about = "where to write it"
-    add_output(parser, CHECKED_FILE, required=True, metavar="FILE", help=about)
+    help_text = "where to write it"
+    add_output(parser, CHECKED_FILE, required=True, metavar="FILE", help=help_text)
     add("--checksum", metavar="HEX", help="md5, sha1, sha256 or sha512")
-    about = "unpack it into this folder too"
-    add_output(parser, CHECKED_FOLDER, "--unpack", metavar="FOLDER", help=about)
+    help_text = "unpack it into this folder too"
+    add_output(parser, CHECKED_FOLDER, "--unpack", metavar="FOLDER", help=help_text)
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     checksum = Checksum.parse(args.checksum) if args.checksum else None

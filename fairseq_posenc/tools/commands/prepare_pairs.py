@@ -137,8 +137,8 @@ def _add_commands(commands) -> None:
     keep = _imported("segmentation.keep")
     add, add_output = _command(commands, "bpe-keep", keep, text, corpus=True, nargs="?")
     add("--codes", required=True)
-    about = "of fairseq-preprocess"
-    add_output(_BINARISED, dest="folder", metavar="FOLDER", help=about)
+    help_text = "of fairseq-preprocess"
+    add_output(_BINARISED, dest="folder", metavar="FOLDER", help=help_text)
     add("--normalise-punctuation", action="store_true",
         help="without a corpus: posenc prepare tokenise had this option")
     text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"

@@ -25,8 +25,8 @@ def main() -> None:
     parser = options.get_training_parser()
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    about = {"required": True, "metavar": "FILE", "help": "the profile, as JSON"}
-    add_output(parser, PROFILE, **about)
+    details = {"required": True, "metavar": "FILE", "help": "the profile, as JSON"}
+    add_output(parser, PROFILE, **details)
     add_force(parser)
     # of an option of fairseq-train the last value counts, as there
     refuse_repeated(parser, "--output")

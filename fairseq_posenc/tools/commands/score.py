@@ -132,11 +132,11 @@ def main() -> None:
         metavar="FILE",
         help="output of fairseq-generate --score-reference: bits per token of the references",
     )
-    about = "write the translations as plain text"
-    add_output(parser, TEXT, "--write-hypotheses", metavar="FILE", help=about)
+    help_text = "write the translations as plain text"
+    add_output(parser, TEXT, "--write-hypotheses", metavar="FILE", help=help_text)
     add("--json", action="store_true", help="print the result as JSON")
-    about = "write the result as JSON to this file too"
-    add_output(parser, SCORE, metavar="FILE", help=about)
+    help_text = "write the result as JSON to this file too"
+    add_output(parser, SCORE, metavar="FILE", help=help_text)
     add_scoring(parser)
     options = vars(parser.parse_args())
     # after the options, as it imports fairseq

@@ -48,8 +48,8 @@ def main() -> None:
     add("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     add("--note", default=[], action="append", help="with --paper: printed below it")
     add("--metric", metavar="NAME", help="default: sacrebleu, or the main one of each task")
-    about = "write it to these too: .csv as CSV, .tex as LaTeX for booktabs, .md as Markdown"
-    files = {"metavar": "FILE", "nargs": "+", "default": [], "help": about}
+    help_text = "write it to these too: .csv as CSV, .tex as LaTeX for booktabs, .md as Markdown"
+    files = {"metavar": "FILE", "nargs": "+", "default": [], "help": help_text}
     add_output(parser, TABLE, **files)
     args = parser.parse_args()
     if bool(args.paper) != bool(args.runs):

@@ -147,8 +147,8 @@ class Comparison:
 
     def about(self) -> List[str]:
         """Return how the figures were computed, in sentences of ours and of the paper's table."""
-        about = ABOUT_FINE_TUNING if self.table.fine_tuning else ABOUT_TRANSLATION
-        return [about, *self.table.notes]
+        explanation = ABOUT_FINE_TUNING if self.table.fine_tuning else ABOUT_TRANSLATION
+        return [explanation, *self.table.notes]
 
     def markdown(self) -> str:
         """Return Markdown."""
@@ -180,8 +180,8 @@ class Comparison:
             options = group.options if group else row.options[0] if row and row.options else ""
             for name, figure in figures.items():
                 measured = [getattr(figure, field) for field in names.values()]
-                about = [*start, group and str(group), options, name]
-                lines.append([*about, *measured, figure.paper, figure.difference()])
+                row_head = [*start, group and str(group), options, name]
+                lines.append([*row_head, *measured, figure.paper, figure.difference()])
         return csv_table(lines)
 
 

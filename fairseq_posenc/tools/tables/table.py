@@ -114,8 +114,8 @@ class Table:
         ]  # fmt: skip
         for name, row in self.rows.items():
             outputs = self.outputs.get(name) or [Outputs()] * len(row)
-            about = zip(self.columns, self.sentences, self.within)
-            columns = zip(about, row, self.differences[name], outputs)
+            heads = zip(self.columns, self.sentences, self.within)
+            columns = zip(heads, row, self.differences[name], outputs)
             lines += [
                 (name, *of, *estimate, *difference[:3], *two)
                 for of, estimate, difference, two in columns

@@ -100,8 +100,8 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
             raise UsageError(f"{path} has no {missing}; {_AGAIN}")
         training = (name, score.task, score.notes.get("lr"), score.seed)
         if score.seed and training in paths:
-            about = f"seed {score.seed} of {name} on {score.task}, as {paths[training]}"
-            raise UsageError(f"{path} has {about}: give each training once")
+            description = f"seed {score.seed} of {name} on {score.task}, as {paths[training]}"
+            raise UsageError(f"{path} has {description}: give each training once")
         paths[training] = path
         runs.setdefault(name, []).append(score)
     return runs
@@ -188,8 +188,8 @@ def _doubles(runs: TaskRuns) -> List[str]:
             figures = (value for figures in score.scores.values() for value in figures.values())
             is_right = all(math.isclose(value, 100) for value in figures)
             if first != model and not is_right and not score.nothing_learned():
-                about = f"the same results for all examples of {score.task}"
-                sentences.append(f"{first} and {model} have {about}: are they one model?")
+                problem = f"the same results for all examples of {score.task}"
+                sentences.append(f"{first} and {model} have {problem}: are they one model?")
     return sentences
 
 

@@ -149,8 +149,8 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
     largest = largest_difference(source, hf_model, sentences, imported.hf_ids)
     if not largest <= LARGEST:
         raise UsageError(f"{folder}: the scores of transformers differ by up to {largest:.2g}")
-    about = f"{len(sentences)} sentences, transformers {transformers.__version__}"
-    return [*notes, f"largest difference of scores {largest:.1e} on {about}"]
+    measured = f"{len(sentences)} sentences, transformers {transformers.__version__}"
+    return [*notes, f"largest difference of scores {largest:.1e} on {measured}"]
 
 
 def _draw(order: Sequence[int]) -> List[int]:
