@@ -97,8 +97,8 @@ class Compared(NamedTuple):
             return "-"
         digits = 3 if abs(self.middle) + self.half < 1 else 1 if self.half > 1 else 2
         text = f"{self.middle:+.{digits}f} ± {self.half:.{digits}f}"
-        if self.spec["figure"].startswith("probe:") and len(self.by_seed) > 2:
-            # Chen et al. give medians, and fine-tunings that fail pull a mean
+        if self.spec["figure"].startswith("probe:two_") and len(self.by_seed) > 2:
+            # Chen et al. give medians of fine-tunings, as those that fail pull a mean
             text += f", median {statistics.median(self.by_seed):+.{digits}f}"
         return text
 
