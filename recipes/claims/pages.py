@@ -180,8 +180,8 @@ def appendix(content: Content, by_claim: ByClaim, rows: Sequence[Row]) -> str:
     text: List[Optional[str]] = [
         "# Claims: every figure",
         "The [claims](claims.md) say how to read this. A line has the [part](claims.md#trainings), "
-        "the figure (with words of the source), what is expected, both rows, the difference and the "
-        "verdict. BLEU may have beside it, of both rows: without brevity penalty, length of "
+        "the figure (with words of the source), what is expected, both rows, the difference and "
+        "the verdict. BLEU may have beside it, of both rows: without brevity penalty, length of "
         "outputs in %, bits per token. Those not run yet are in `recipes/claims/claims.json`.",
     ]
     for number, (claim, comparisons) in enumerate(zip(content["claims"], by_claim), 1):
