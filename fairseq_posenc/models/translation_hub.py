@@ -83,6 +83,8 @@ class _Hub(hub_utils.GeneratorHubInterface):
 
     def generate(self, tokenized_sentences: Any, *args: Any, **options: Any) -> Any:
         """Return hypotheses of sentences of indices; ``max_len_b`` alone is a limit by itself."""
+        if not len(tokenized_sentences):  # fairseq takes no empty set
+            return []
         if "max_len_b" in options:
             options.setdefault("max_len_a", 0)
         hypotheses = super().generate(tokenized_sentences, *args, **options)

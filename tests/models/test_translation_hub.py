@@ -125,6 +125,7 @@ def test_a_text_may_be_longer_than_the_batches_of_the_training(load, save):
     save(max_tokens=20, prepend_source_bos=True)
     text = "man " * 25
     assert len(load().translate(["man", text], beam=1, max_len_b=2)) == 2
+    assert load().translate([], beam=1) == []
     with pytest.raises(UsageError, match="has 1028 tokens, more than .*max_source_positions="):
         load().translate([text, "man " * 1026], beam=1, max_len_b=2)
     longer = load(max_source_positions=2000)

@@ -4,7 +4,7 @@ import glob
 import os
 import re
 from collections import Counter
-from typing import Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from fairseq import utils
@@ -32,44 +32,73 @@ def first_folder(data: Optional[str]) -> str:
 def languages_of_data(
     data: Optional[str],
     subwords: Mapping[str, Sequence[int]],
-    target: Optional[str] = None,
+    requested: Languages = _UNKNOWN,
     output: Languages = _UNKNOWN,
 ) -> Languages:
     """Return the languages of a folder of fairseq-preprocess, in the direction of the model.
 
-    Models of both directions may have been trained on one folder: the direction is that of the
-    ``output``; where it does not tell, the one in which a set of the folder has sentences as long
-    as those of the output; where none has, the one that ends in ``target``, or that of the names of
-    the files.
+    Models of both directions, and of several pairs, may have been trained on one folder: the
+    direction is that of the ``output``; where it does not tell, the one in which a set of the
+    folder has sentences as long as those of the output; where none has, the one ``requested``, or
+    that of the names of the files.
 
     Args:
         data: the folder; of several, joined by colons, the first; without one, none is known.
         subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
-        target: the target language, if given.
+        requested: the languages, if given.
         output: languages of an output of fairseq-generate, as far as it tells.
+
+    Raises:
+        UsageError: the folder has no pair of languages, or several and nothing tells which.
     """
     if not data:
         return Languages()
     folder = first_folder(data)
-    inferred = data_utils.infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
-    if None in inferred:
+    pairs = _pairs(folder)
+    if not pairs:
         raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
-    pair = [str(language) for language in inferred]
-    name = "-".join(pair)
-    directions = [Languages(*pair), Languages(*reversed(pair))]
+    both = (way for pair in pairs for way in (pair, Languages(*reversed(pair))))
+    directions = [*dict.fromkeys(both)]
     for direction in directions if any(output) else ():
         if all(name in (None, own) for name, own in zip(output, direction)):
             return direction
-    for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair[0]}.idx")):
+    for pair in pairs:
+        direction_of_set = _direction_by_lengths(folder, pair, subwords)
+        if direction_of_set:
+            return direction_of_set
+    suited = [way for way in directions if way.target == requested.target]
+    suited = [way for way in suited if way.source == requested.source] or suited
+    if len(suited) != 1 and len(pairs) > 1:
+        names = ", ".join(map("-".join, pairs))  # type: ignore[arg-type]
+        raise UsageError(
+            f"{folder} has several pairs of languages, {names}: give --language and "
+            "--source-language"
+        )
+    return (suited or pairs)[0]
+
+
+def _pairs(folder: str) -> List[Languages]:
+    """Return the pairs of languages in the names of a folder's files, as ``test.en-de.en``."""
+    names = [name.split(".") for name in os.listdir(folder)] if os.path.isdir(folder) else []
+    pairs = {parts[1] for parts in names if len(parts) >= 3 and parts[2] in parts[1].split("-")}
+    return [Languages(*pair.split("-")) for pair in sorted(pairs) if pair.count("-") == 1]
+
+
+def _direction_by_lengths(
+    folder: str, pair: Languages, subwords: Mapping[str, Sequence[int]]
+) -> Optional[Languages]:
+    """Return the direction in which a set of a pair has sentences as long as an output's."""
+    name = "-".join(map(str, pair))
+    for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair.source}.idx")):
         split = os.path.basename(path).split(".")[0]
         if split.startswith("train") or len(subwords) < 2:
             continue
         check_split(folder, split)
-        for direction in directions:
+        for direction in (pair, Languages(*reversed(pair))):
             sides = zip(direction, (subwords["source"], subwords["reference"]))
             if all(_as_long(f"{folder}/{split}.{name}.{side}", counts) for side, counts in sides):
                 return direction
-    return directions[target == pair[0] != pair[1]]
+    return None
 
 
 def set_trained_lengths(texts: TestSet, data: str) -> None:
@@ -81,7 +110,7 @@ def set_trained_lengths(texts: TestSet, data: str) -> None:
     Raises:
         UsageError: the data are damaged.
     """
-    languages = languages_of_data(data, texts.subwords, texts.names.target)
+    languages = languages_of_data(data, texts.subwords, texts.names, texts.names)
     sizes = list(training_sizes(data, "train", languages.source or "", languages.target or ""))
     if not sizes:
         texts.remarks.append(f"{data} has no training set: how long its sentences are is not known")

@@ -1,5 +1,6 @@
 """What a binarised folder knows of an output."""
 
+import itertools
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.inputs import read_texts
+from fairseq_posenc.tools.scores.result import TrainedLengths
 from tests.tiny import binarise
 
 
@@ -62,3 +64,30 @@ def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, 
         ):
             read(generated=output(60), reference=other)
     assert len(read_texts(generated=output(40), reference=raw, language="de")) == 40
+
+
+def test_of_a_folder_of_several_pairs_the_one_that_was_translated_is_taken(tmp_path, write):
+    """The output's log tells it, or how long its sentences are, or the user."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for other, length in (("aa", 20), ("fr", 3), ("zh", 20)):
+        for split, side in itertools.product(("test", "train"), ("de", other)):
+            binarise(folder / f"{split}.de-{other}.{side}", [[5] * length + [2]] * 2)
+
+    def pair_of(text, log="", **requested):
+        lines = [log, *(f"{kind}-{n}\t{text}" for n in range(2) for kind in "ST")]
+        lines += [f"{kind}-{n}\t-0.5\t{text}" for n in range(2) for kind in "HD"]
+        generated = write("generate-test.txt", lines)
+        return read_texts(generated=generated, data=str(folder), **requested).languages
+
+    assert pair_of("o h@@ ne") == ("de", "fr")  # three subwords
+    log = "{'source_lang': 'de', 'target_lang': 'fr'}"
+    assert pair_of("ohne", log) == ("de", "fr")
+    assert pair_of("ohne", language="fr") == ("de", "fr")
+    assert pair_of("ohne", language="de", source_language="zh") == ("zh", "de")
+    for unclear in ({}, {"language": "de"}):
+        with pytest.raises(UsageError, match="several pairs of languages, de-aa, de-fr, de-zh"):
+            pair_of("ohne", **unclear)
+    texts = read_texts(generated=str(tmp_path / "generate-test.txt"), data=str(folder),
+                       language="fr")  # fmt: skip
+    assert texts.longest_trained == TrainedLengths(3, 3)
