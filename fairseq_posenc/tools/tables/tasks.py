@@ -95,9 +95,15 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
         score = read_task_score(path)
         name = named_path(argument, score.task)[0]
         labelled = [subset for subset, figures in score.scores.items() if figures]
-        if not labelled or set(labelled) - score.per_example.keys() or not score.task:
-            missing = "results by example: an older version predicted" if labelled else "labels"
-            raise UsageError(f"{path} has no {missing}; {_AGAIN}")
+        if not labelled:
+            raise UsageError(
+                f"{path} has no labels of {', '.join(score.scores)}, so no scores: give posenc "
+                "predict --subsets that have labels, such as valid"
+            )
+        if set(labelled) - score.per_example.keys() or not score.task:
+            raise UsageError(
+                f"{path} has no results by example: an older version predicted; {_AGAIN}"
+            )
         training = (name, score.task, score.notes.get("lr"), score.seed)
         if score.seed and training in paths:
             description = f"seed {score.seed} of {name} on {score.task}, as {paths[training]}"

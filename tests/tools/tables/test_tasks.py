@@ -187,7 +187,10 @@ def test_runs_are_named_by_the_folder_of_the_row(write):
             "numbers of examples of MNLI differ",
         ),
         (classes(0.9, per_example={}), "has no results by example: an older version predicted"),
-        (classes(0.9, scores={"valid": {}}, per_example={}), "has no labels"),
+        (
+            classes(0.9, scores={"valid": {}}, per_example={}),
+            "has no labels of valid, so no scores: give posenc predict --subsets that have",
+        ),
         ({"all": {}, "signatures": {}}, "from posenc predict, and .* is not: compare results"),
         ({"scores": {"valid": {"f1": "x"}}}, "damaged: scores.valid.f1 should be a number"),
     ],
