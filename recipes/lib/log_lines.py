@@ -34,6 +34,7 @@ class Progress:
             return self._inner(*inner.groups())
         patterns = {
             r".*\| (position:.*)": r"\1",
+            r".*\| WARNING \| fairseq_posenc\S* \| (.*)": r"warning: \1",
             rf".*valid on .* ({self._metric}) ([\d.-]+) .*num_updates (\d+).*":
                 r"update \3: validation \1 \2",
             r".*(fairseq_posenc: error:.*|\b[A-Za-z]*Error: .*)": r"\1",

@@ -1,8 +1,8 @@
-"""A training that diverges is told from one that learns slowly, by the lines of its log."""
+"""What lines of a training's log tell: that it diverges, and what a person wants to watch."""
 
 import pytest
 
-from recipes.lib.log_lines import Watch
+from recipes.lib.log_lines import Progress, Watch
 
 
 def lines(*losses):
@@ -28,3 +28,11 @@ def test_a_loss_higher_than_within_warm_up_is_told_once(warmup, losses, told):
     assert watch.see("| INFO | valid | loss 9") == ""
     assert {number for number, text in found.items() if text} == set(told)
     assert all(text in found[number] for number, text in told.items())
+
+
+def test_warnings_of_this_plugin_are_shown():
+    progress, begin = Progress("1 of 1", "9", "", "loss"), "2026-11-30 04:33:42 | WARNING | "
+    warning = "fine-tuning with other positions: old.pt was trained with position:shaw|version:1"
+    line = f"{begin}fairseq_posenc.guards.initial_checkpoint | {warning}\n"
+    assert progress.see(line) == f"warning: {warning}"
+    assert progress.see(f"{begin}fairseq.data.data_utils | 3 samples have invalid sizes\n") == ""
