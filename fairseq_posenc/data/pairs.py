@@ -48,7 +48,7 @@ class PairDataset(TokensAndSegments):
     """Examples of one or two sentences, with a label, a score or nothing.
 
     Items hold ``target``, too: an int64 label, a float64 score, which fairseq leaves alone in half
-    precision, or None.
+    precision, or None. ``cut`` examples are longer than the limit.
 
     Args:
         inputs: one or two data sets of sentences (length,), each ending with ``</s>``.
@@ -71,6 +71,7 @@ class PairDataset(TokensAndSegments):
     ):
         lengths = sum(np.asarray(part.sizes, dtype=np.int64) for part in inputs)
         super().__init__(np.minimum(lengths + 1, limit), dictionary.pad())
+        self.cut = int(np.sum(lengths + 1 > limit))
         self.inputs, self.targets, self.limit = list(inputs), targets, limit
         self.seed, self.in_order = seed, in_order
         self.bos, self.eos = dictionary.bos(), dictionary.eos()

@@ -86,7 +86,10 @@ class PosencQuestionAnsweringTask(FineTuningTask):
             raise UsageError(f"no answer of split '{split}' in {self.cfg.data} is at its place")
         golds = {q.id: [answer.text for answer in q.answers] for q in questions.questions}
         self._scorers[split] = AnswerScorer(golds, questions.metric, questions.language)
-        logger.info(f"{split}: {len(questions)} questions in {len(windows)} windows")
+        longest = self.cfg.max_query_length
+        cut = int((questions.sizes("question") > longest).sum())
+        remark = f"; {cut} questions are cut to --max-query-length {longest}" if cut else ""
+        logger.info(f"{split}: {len(questions)} questions in {len(windows)} windows{remark}")
         self.datasets[split] = windows
         return windows
 

@@ -94,7 +94,7 @@ class PosencSentencePredictionTask(FineTuningTask):
         lengths = {len(part) for part in inputs + ([] if targets is None else [targets])}
         if len(lengths) != 1 or not inputs:
             raise UsageError(f"{self.cfg.data} is incomplete ('{split}'); prepare the folder again")
-        self.datasets[split] = PairDataset(
+        self.datasets[split] = pairs = PairDataset(
             inputs,
             targets,
             self.dictionary,
@@ -102,7 +102,12 @@ class PosencSentencePredictionTask(FineTuningTask):
             seed=self.cfg.seed if training else None,
             in_order=self.cfg.no_shuffle,
         )
-        return self.datasets[split]
+        if pairs.cut:
+            logger.info(
+                f"{split}: {pairs.cut} of {len(pairs)} examples have more tokens than "
+                f"--max-positions {self.cfg.max_positions}, and are cut"
+            )
+        return pairs
 
     def add_head(self, model) -> None:
         """Add a classification head with an output per label, or a single one for scores."""

@@ -200,6 +200,16 @@ def test_options_that_allow_no_answer_are_refused(make_task, options, message):
         make_task(**options)
 
 
+def test_questions_that_are_cut_are_counted(make_task, caplog):
+    caplog.set_level("INFO")
+    task = make_task("train", max_query_length=2)
+    cut = (task.dataset("train").split.sizes("question") > 2).sum()
+    assert cut and f"; {cut} questions are cut to --max-query-length 2" in caplog.text
+    caplog.clear()
+    make_task("train", max_query_length=40)
+    assert "windows" in caplog.text and "are cut" not in caplog.text
+
+
 def test_only_training_windows_are_shuffled(make_task):
     task = make_task("train", "valid-en")
     train, valid = task.dataset("train"), task.dataset("valid-en")

@@ -214,9 +214,15 @@ def test_only_training_data_is_shuffled(folder):
     )
 
 
-def test_long_examples_are_cut(folder):
-    task = task_of(folder("RTE"), max_positions=7)
+def test_long_examples_are_cut_and_counted(folder, caplog):
+    caplog.set_level("INFO")
+    data = folder("RTE")
+    whole = task_of(data).load_dataset("train").sizes
+    assert "are cut" not in caplog.text
+    task = task_of(data, max_positions=7)
     assert task.load_dataset("train").sizes.max() == 7 == task.max_positions()
+    words = f"train: {(whole > 7).sum()} of 30 examples have more tokens than --max-positions 7"
+    assert (whole > 7).any() and words in caplog.text
 
 
 def test_a_damaged_or_foreign_folder_is_refused(folder, tmp_path):
