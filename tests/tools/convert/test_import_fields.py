@@ -88,6 +88,18 @@ def test_text_is_cut_as_transformers_cuts_it(save, flags, whole):
         assert ours.encode(line) == expected, line
 
 
+@pytest.mark.parametrize("known", [[], ["dog"]])
+def test_tokens_that_were_added_to_the_tokenizer_are_named(save, known):
+    """Of known words, too: transformers cuts others around them."""
+    folder, _ = save()
+    tokenizer = transformers.BertTokenizer(vocab={symbol: n for n, symbol in enumerate(TYPES)})
+    tokenizer.add_tokens(known)
+    tokenizer.save_pretrained(folder)
+    (folder / "vocab.txt").unlink()
+    notes = [note for note in imported(folder)[1] if " adds " in note]
+    assert len(notes) == len(known) and all(" adds dog: " in note for note in notes)
+
+
 @pytest.fixture
 def lines(tmp_path):
     (tmp_path / "lines").write_text("\n\n".join(TEXT) + "\n", "utf-8")

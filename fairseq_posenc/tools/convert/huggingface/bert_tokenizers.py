@@ -11,6 +11,7 @@ from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Maybe, OrNull, check_schema, load_json
 from fairseq_posenc.tools.convert.huggingface.folder import (
     ImportedModel,
+    added_tokens,
     check_same_vocabulary,
     check_vocab_size,
     read_tokenizer_json,
@@ -27,6 +28,8 @@ _FLAGS = {
 # classes of tokenizers: of any kind of text, and those that cut as WordPiece does
 ANY_TOKENIZER = ("TokenizersBackend", "PreTrainedTokenizerFast")
 WORDPIECE = ("BertTokenizer", "BertTokenizerFast", *ANY_TOKENIZER)
+# tokens of BERT's and RoBERTa's, which each tokenizer has
+_OWN = frozenset((*SPECIALS, "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
 _SENTENCEPIECES = ("sentencepiece.bpe.model", SentencePiece.name)
 
 
@@ -74,6 +77,12 @@ def add_subwords(
         imported.texts[WordPiece.name] = json.dumps(wordpiece_model(numbers, **case))
     else:
         imported.notes.append(f"its text is cut by the tokenizer of {folder}, which posenc lacks")
+    added = [token for token in added_tokens(folder).values() if token not in _OWN]
+    if added:
+        imported.notes.append(
+            f"{folder} adds {' '.join(added)[:200]}: transformers cuts text around them, also "
+            "within words; the preparation of text cuts it without them"
+        )
 
 
 def wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:

@@ -25,6 +25,7 @@ from fairseq_posenc.json_files import Each, Maybe, check_schema, load_json
 # Embeddings may have rows without a type, so that their number is a multiple of 8 or 64, which
 # matrix products like. A vocabulary that is smaller by more is of another model.
 _ROWS_MULTIPLE = 64
+ADDED = "added_tokens.json"
 
 
 class HfConfig(NamedTuple):
@@ -241,3 +242,16 @@ def read_tokenizer_json(path: str) -> Dict[int, str]:
     else:
         symbols = {number: symbol for symbol, number in vocabulary.items()}
     return {**symbols, **{token["id"]: token["content"] for token in content["added_tokens"]}}
+
+
+def added_tokens(folder: str) -> Dict[int, str]:
+    """Return the tokens that stand behind or between a tokenizer's own, by number."""
+    fast, slow = (os.path.join(folder, name) for name in ("tokenizer.json", ADDED))
+    if os.path.exists(fast):
+        schema = {"added_tokens": [{"id": int, "content": str}]}
+        tokens = load_json(fast, schema, "tokenizers")["added_tokens"]
+        return {token["id"]: token["content"] for token in tokens}
+    if os.path.exists(slow):
+        numbers = load_json(slow, Each(int), "transformers")
+        return {number: token for token, number in numbers.items()}
+    return {}

@@ -17,15 +17,17 @@ from torch import Tensor
 
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS, SentencePiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, load_json
+from fairseq_posenc.json_files import Maybe
 from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
 from fairseq_posenc.tools.convert.checkpoint import LIMITS, SIDES, ExportSource
 from fairseq_posenc.tools.convert.huggingface import language_codes
 from fairseq_posenc.tools.convert.huggingface.adapters import EMBEDDINGS_TOO, Adapter, HfWeights
 from fairseq_posenc.tools.convert.huggingface.config_fields import check_files
 from fairseq_posenc.tools.convert.huggingface.folder import (
+    ADDED,
     HfConfig,
     ImportedModel,
+    added_tokens,
     check_same_vocabulary,
     check_vocab_size,
     dictionary_of,
@@ -47,14 +49,13 @@ from fairseq_posenc.tools.convert.huggingface.translation import (
 )
 
 SENTENCEPIECE = "sentencepiece.bpe.model"
-_ADDED = "added_tokens.json"
 # a language that was added to NLLB-200 or mBART-50
 _CODE = {"multilingual": "[a-z]{3}_[A-Z][a-z]{3}", "mbart": "[a-z]{2}_[A-Z]{2}"}
 # what transformers' own tokenizers are made of
 TOKENIZER_FILES = (
     SENTENCEPIECE,
     *"tokenizer.json tokenizer_config.json vocab.json special_tokens_map.json".split(),
-    _ADDED,
+    ADDED,
 )
 # beside an imported model: options to train it on, the folder of its tokenizer in transformers
 TRAIN_OPTIONS, HF_TOKENIZER = "train.args", "hf"
@@ -197,7 +198,7 @@ def _vocabulary(folder: str, rows: int, style: str) -> Tuple[List[str], List[str
     """
     by_number, codes = __vocabulary(folder, style)
     named = {*SPECIALS[:4], MASK, *codes, *(get_lang_tok(code, style) for code in codes)}
-    added = {n: token for n, token in _added_tokens(folder).items() if token not in named}
+    added = {n: token for n, token in added_tokens(folder).items() if token not in named}
     new_codes = [token for token in added.values() if re.fullmatch(_CODE[style], token)]
     tags = []
     codes = [*codes, *new_codes]
@@ -226,19 +227,6 @@ def _vocabulary(folder: str, rows: int, style: str) -> Tuple[List[str], List[str
     if len(languages) < 2:
         raise UsageError(f"{folder}: its vocabulary has no languages that import knows")
     return symbols, languages, tags
-
-
-def _added_tokens(folder: str) -> Dict[int, str]:
-    """Return the tokens that stand behind or between a tokenizer's own, by number."""
-    fast, slow = (os.path.join(folder, name) for name in ("tokenizer.json", _ADDED))
-    if os.path.exists(fast):
-        schema = {"added_tokens": [{"id": int, "content": str}]}
-        tokens = load_json(fast, schema, "tokenizers")["added_tokens"]
-        return {token["id"]: token["content"] for token in tokens}
-    if os.path.exists(slow):
-        numbers = load_json(slow, Each(int), "transformers")
-        return {number: token for token, number in numbers.items()}
-    return {}
 
 
 def __vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[str]]:
