@@ -5,6 +5,7 @@ from itertools import groupby
 
 import pytest
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, SENTENCE_PAIRS
 from fairseq_posenc.tools.tables.cells import read_cells
 
@@ -144,6 +145,15 @@ def test_other_settings_do_not_mix_into_a_grid(recipe, options):
     before = recipe.updates()
     assert "was made with other settings" in recipe(*options, status=1)
     assert recipe.updates() == before
+
+
+def test_seeds_of_other_epochs_are_not_of_one_table(recipe):
+    twice = "--", "--dropout", "0.2"
+    recipe(*twice)
+    assert len(read_cells(str(recipe.runs), fine_tuning=True)) == 1
+    recipe("--seeds", "2", "--epochs", "9", *twice)
+    with pytest.raises(UsageError, match=r"--max-epoch on CoLA differ \(9 and 8\); fine-tune"):
+        read_cells(str(recipe.runs), fine_tuning=True)
 
 
 def test_another_model_does_not_mix_into_a_row(recipe):

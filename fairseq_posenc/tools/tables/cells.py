@@ -19,6 +19,8 @@ from fairseq_posenc.tools.scores.task_score import TaskScore
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
 _CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
+# settings of a fine-tuning in which the cells of a task differ
+_OF_A_CELL = "--seed", "--lr", "--pretrained", "--position"
 _SWAP = {"models": Each(dict.fromkeys(("original", "swapped", "drop"), Maybe(float)))}
 
 
@@ -169,7 +171,20 @@ def _fine_tuning_cell(
     names = sorted(
         f"{subset} ({' '.join(sorted(metrics))})" for subset, metrics in labelled.items()
     )
-    return cell, [Condition(f"scores of {task}", ", ".join(names))] if result else []
+    conditions = [Condition(f"scores of {task}", ", ".join(names)), *_settings(path, task)]
+    return cell, conditions if result else []
+
+
+def _settings(path: Path, task: str) -> List[Condition]:
+    """Return the options of a fine-tuning, as the recipe has kept them, that its peers share."""
+    settings_file = path / "settings"
+    if not settings_file.is_file():  # a plan that was run by hand
+        return []
+    lines = settings_file.read_text(encoding="utf-8").splitlines()
+    pairs = [line.partition(" ") for line in lines if not line.startswith(_OF_A_CELL)]
+    options = {option: value for option, _, value in pairs}  # of one given twice the last counts
+    advice = "fine-tune both alike, in a --run-dir of their own"
+    return [Condition(f"{option} on {task}", value, advice) for option, value in options.items()]
 
 
 def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
