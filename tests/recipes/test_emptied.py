@@ -33,20 +33,13 @@ def test_emptied_settings_are_not_taken_for_those_of_now(own, tmp_path, name):
     assert status == 0 and "1 finished before" in printed and settings_file.read_text() == before
 
 
-def test_a_stage_whose_done_file_is_emptied_is_done_again(own, tmp_path):
+@pytest.mark.parametrize("name", ["data.done", "shaw/seed1/cell.json"])
+def test_other_emptied_files_are_made_again_and_no_cell_is(own, tmp_path, name):
     own()
-    done_file = tmp_path / "run/data.done"
-    before = done_file.read_text()
-    done_file.write_text("")
+    file = tmp_path / "run" / name
+    before = file.read_text()
+    file.write_text("")
     printed, status = own()
-    assert status == 0 and "stage 2: data: finished in" in printed, printed
-    assert done_file.read_text() == before and "1 finished before" in printed
-
-
-def test_a_cell_json_that_is_emptied_is_written_again(own, tmp_path):
-    own()
-    cell_json = tmp_path / "run/shaw/seed1/cell.json"
-    before = cell_json.read_text()
-    cell_json.write_text("")
-    printed, status = own()
-    assert status == 0 and cell_json.read_text() == before, printed
+    assert status == 0 and file.read_text() == before, printed
+    assert "1 finished before" in printed and len(trainings(tmp_path)) == 1
+    assert ("stage 2: data: finished in" in printed) == (name == "data.done")

@@ -57,8 +57,7 @@ def languages_of_data(
     pairs = _pairs(folder)
     if not pairs:
         raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
-    both = (way for pair in pairs for way in (pair, Languages(*reversed(pair))))
-    directions = [*dict.fromkeys(both)]
+    directions = [*dict.fromkeys(direction for pair in pairs for direction in _directions(pair))]
     for direction in directions if any(output) else ():
         if all(name in (None, own) for name, own in zip(output, direction)):
             return direction
@@ -66,10 +65,10 @@ def languages_of_data(
         direction_of_set = _direction_by_lengths(folder, pair, subwords)
         if direction_of_set:
             return direction_of_set
-    suited = [way for way in directions if way.target == requested.target]
-    suited = [way for way in suited if way.source == requested.source] or suited
+    suited = [languages for languages in directions if languages.target == requested.target]
+    suited = [languages for languages in suited if languages.source == requested.source] or suited
     if len(suited) != 1 and len(pairs) > 1:
-        names = ", ".join(map("-".join, pairs))  # type: ignore[arg-type]
+        names = ", ".join(f"{pair.source}-{pair.target}" for pair in pairs)
         raise UsageError(
             f"{folder} has several pairs of languages, {names}: give --language and "
             "--source-language"
@@ -84,17 +83,22 @@ def _pairs(folder: str) -> List[Languages]:
     return [Languages(*pair.split("-")) for pair in sorted(pairs) if pair.count("-") == 1]
 
 
+def _directions(pair: Languages) -> Tuple[Languages, Languages]:
+    """Return a pair of languages, and the other direction."""
+    return pair, Languages(pair.target, pair.source)
+
+
 def _direction_by_lengths(
     folder: str, pair: Languages, subwords: Mapping[str, Sequence[int]]
 ) -> Optional[Languages]:
     """Return the direction in which a set of a pair has sentences as long as an output's."""
-    name = "-".join(map(str, pair))
+    name = f"{pair.source}-{pair.target}"
     for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair.source}.idx")):
         split = os.path.basename(path).split(".")[0]
         if split.startswith("train") or len(subwords) < 2:
             continue
         check_split(folder, split)
-        for direction in (pair, Languages(*reversed(pair))):
+        for direction in _directions(pair):
             sides = zip(direction, (subwords["source"], subwords["reference"]))
             if all(_as_long(f"{folder}/{split}.{name}.{side}", counts) for side, counts in sides):
                 return direction

@@ -29,9 +29,11 @@ def read_references(paths: Sequence[str]) -> Dict[str, List[str]]:
         count = len(next(iter(references.values()), []))
         lines = read_aligned(path, count) if references else read_lines(path)
         for name, column in _columns(path, lines).items():
-            for other, others in references.items():
-                if column == others:
-                    raise UsageError(f"{name} and {other} hold the same references: give them once")
+            for earlier_name, earlier_column in references.items():
+                if column == earlier_column:
+                    raise UsageError(
+                        f"{name} and {earlier_name} hold the same references: give them once"
+                    )
             references[name] = column
     return references
 
