@@ -154,7 +154,7 @@ SAID = {
         f"level {row}": "-" for row in AHEAD
     },
     "but `unifpe` and `shape` learn more slowly": {"less unifpe": "+", "less shape": "+"},
-    "on generated text `kerple` had more BLEU at 21-45 words": {"length kerple 2": "+++"},
+    "`kerple` had more BLEU at 21-45 words (three seeds)": {"length kerple 2": "+++"},
     "and so had `shaw` and `cape` (five seeds), but at 46 words and more `kerple` alone": {
         "shaw": "0++0",
         "cape": "0++0",
@@ -164,7 +164,10 @@ SAID = {
         "length rotary 2": "++0",
         "alibi": "0+0",
     },
-    "on captions SHAPE was worse and CAPE not clearly": {"multi30k shape": "-"},
+    "On captions SHAPE was worse, and CAPE was not clearly different": {
+        "multi30k shape": "-",
+        "multi30k cape": "0",
+    },
     "SHAPE, which learns more slowly, loses BLEU. CAPE is not clearly different anywhere": {
         "multi30k shape": "-",
         "multi30k cape": "0000",
@@ -186,7 +189,7 @@ SAID = {
         "less shape": "+",
         "less unifpe": "+",
     },
-    "on captions CAPE was not (three seeds)": {"multi30k cape": "00"},
+    "SHAPE was worse up to 24 subwords": {"multi30k shape": "--0"},
     "documentation `shaw`, `rotary`, `rel_scalar` and `kerple` were": {
         f"less {row}": "-" for row in ("shaw", "rotary", "rel_scalar", "rel_scalar24", "kerple")
     },
