@@ -1,7 +1,6 @@
 """From files to the texts of a test set: joining subwords, tokenising, detokenising, languages."""
 
 import functools
-import re
 from typing import Callable, Dict, List, Optional, Sequence, Union
 
 from sacremoses import MosesTokenizer
@@ -106,15 +105,6 @@ def _set_sources(texts: TestSet, lines: Sequence[str]) -> None:
     source = language_of_text(texts.languages.source, untagged.lines)
     texts.languages = texts.languages._replace(source=source)
     texts.source, texts.source_tokens = untagged.lines, _tokenise(untagged.lines, source)
-
-
-def read_numbers(path: str, count: int) -> List[int]:
-    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line."""
-    lines = read_aligned(path, count)
-    for number, line in enumerate(lines, 1):
-        if not re.fullmatch("[0-9]{1,9}", line):
-            raise UsageError(f"{path}, line {number}: expected a whole number, not {line[:40]!r}")
-    return [int(line) for line in lines]
 
 
 def remarks(name: str, language: str) -> List[str]:

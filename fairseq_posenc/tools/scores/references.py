@@ -1,5 +1,6 @@
 """Reading files of a test set: lines that belong together, several references of a sentence."""
 
+import re
 from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
@@ -15,6 +16,15 @@ def read_aligned(path: str, count: int) -> List[str]:
             "belong to the same test set, one sentence a line"
         )
     return lines
+
+
+def read_numbers(path: str, count: int) -> List[int]:
+    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line."""
+    lines = read_aligned(path, count)
+    for number, line in enumerate(lines, 1):
+        if not re.fullmatch("[0-9]{1,9}", line):
+            raise UsageError(f"{path}, line {number}: expected a whole number, not {line[:40]!r}")
+    return [int(line) for line in lines]
 
 
 def read_references(paths: Sequence[str]) -> Dict[str, List[str]]:

@@ -16,9 +16,10 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths
-from fairseq_posenc.tools.scores.inputs import read_numbers, read_texts
+from fairseq_posenc.tools.scores.inputs import read_texts
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, why_undefined
+from fairseq_posenc.tools.scores.references import read_numbers
 from fairseq_posenc.tools.scores.result import (
     ByLength,
     CorpusScore,
