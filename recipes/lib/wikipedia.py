@@ -1,16 +1,13 @@
 """The files of a language in the snapshot wikimedia/wikipedia 20231101, from the hub's list.
 
-python -m recipes.lib.wikipedia LIST
-
-LIST is the answer of https://huggingface.co/api/datasets/wikimedia/wikipedia/tree/main/20231101.en,
-or another language in place of en. Prints path, SHA-256 and size of each file, divided by tabs.
+That is the answer of https://huggingface.co/api/datasets/wikimedia/wikipedia/tree/main/20231101.en,
+or another language in place of en.
 """
 
 import re
-import sys
 from typing import List, Tuple
 
-from fairseq_posenc.errors import UsageError, print_errors_in_one_line
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_json, schema_error
 
 
@@ -33,9 +30,3 @@ def files_of(path: str) -> List[Tuple[str, str, int]]:
             f"{path} is not the hub's list of a language's files: remove it and start again"
         )
     return [(file["path"], file["lfs"]["oid"], file["size"]) for file in files]
-
-
-if __name__ == "__main__":
-    print_errors_in_one_line()
-    for file in files_of(sys.argv[1]):
-        print(*file, sep="\t")

@@ -286,20 +286,6 @@ def test_hypotheses_of_a_sentence_change_places_for_nothing(build_model):
     assert torch.equal(other["encoder_out"][0], encoded["encoder_out"][0][:, [0, 0, 1, 0]])
 
 
-def test_shape_moves_source_and_target_on_their_own(build_model):
-    model = build_model("shape").train()
-    shifts = {"encoder": [], "decoder": []}
-    for side, drawn in shifts.items():
-        encoding = getattr(model, side).embed_positions
-        draw = encoding.draw
-        encoding.draw = lambda numbers, draw=draw, drawn=drawn: (
-            drawn.append(draw(numbers)) or (drawn[-1])
-        )
-    tokens = torch.tensor(sentences(1, *[6] * 8))
-    model(tokens, None, tokens)
-    assert not torch.equal(shifts["encoder"][0], shifts["decoder"][0])
-
-
 @pytest.mark.parametrize("left", [True, False])
 @each_encoding
 def test_sources_without_their_end_are_what_the_encoder_sees(build, encoding, left):
