@@ -203,6 +203,7 @@ def test_options_in_their_groups_are_those_of_the_command_line(
     hydra, line = by_hydra(data, task, given), by_command_line(data, task, flat)
     # programs look for the task's options among the model's
     assert {k: hydra.also[k] for k in given["task"]} == {k: line.also[k] for k in given["task"]}
+    assert "save_dir" not in hydra.also  # other groups' options
     if task == "posenc_translation":
         assert hydra.task["skip_invalid_size_inputs_valid_test"]
     for part in ("task", "model", "criterion", "weights", "sum"):
