@@ -162,6 +162,7 @@ class Score:
         precision: of ``generation``, and of ``training`` with its hardware, where known.
         remarks: what the user should know of the texts.
         versions, command, notes: by what the result was made.
+        training_options: of the log beside the file, in which they are not.
     """
 
     all: CorpusScore
@@ -179,6 +180,7 @@ class Score:
     versions: Mapping[str, str] = field(default_factory=dict)
     command: Sequence[str] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    training_options: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> Dict[str, Any]:
         """Return what ``score.json`` holds."""
@@ -304,6 +306,7 @@ def named_path(argument: str, task: str = "") -> Tuple[str, str]:
 def _members(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     """Return the members of JSON of a dataclass's fields: metrics stand beside the others."""
     members = dict(pairs)
+    members.pop("training_options", None)
     return {**members.pop("metrics", {}), **members}
 
 

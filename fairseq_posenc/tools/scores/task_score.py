@@ -43,6 +43,7 @@ class TaskScore:
         chance: by subset the bits of a model that knows how frequent tokens are, and nothing else.
         precision: of ``prediction``, and of ``training`` with its hardware, where known.
         notes, command, versions, hardware, seconds: by what the result was made.
+        training_options: of the log beside the file, in which they are not.
     """
 
     scores: Mapping[str, Mapping[str, float]]
@@ -59,6 +60,7 @@ class TaskScore:
     precision: Mapping[str, Optional[str]] = field(default_factory=dict)
     hardware: str = ""
     seconds: float = 0.0
+    training_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for subset, columns in self.per_example.items():
@@ -73,7 +75,9 @@ class TaskScore:
 
     def to_dict(self) -> Dict[str, Any]:
         """Return what ``score.json`` holds."""
-        return asdict(self)
+        members = asdict(self)
+        del members["training_options"]
+        return members
 
     def count(self, subset: str) -> int:
         """Return how many examples of a subset have results."""

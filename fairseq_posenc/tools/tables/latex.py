@@ -19,7 +19,7 @@ def latex(table: Table, best: Sequence[Optional[str]]) -> str:
     for name, row in table.rows.items():
         cells = [_cell(estimate, name == winner) for estimate, winner in zip(row, best)]
         lines.append([escaped(name), *cells])
-    return tabular(lines, [table.title, *table.notes])
+    return tabular(lines, [table.title, *table.words, *table.notes])
 
 
 def tabular(lines: Sequence[Sequence[str]], comments: Sequence[str], labels: int = 1) -> str:

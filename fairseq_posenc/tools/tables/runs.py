@@ -1,11 +1,13 @@
 """Results of ``posenc score``, read by name and seed, and whether they can be compared."""
 
+from dataclasses import replace
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path, read_score
+from fairseq_posenc.tools.scores.training_options import options_beside
 from fairseq_posenc.tools.tables.cells import PLAIN_TEXT, Condition, without_version
 
 _ALL_RIGHT = 99.99  # sacreBLEU
@@ -17,15 +19,40 @@ def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
 
     Raises:
         UsageError: a file that is missing or not from ``posenc score --output`` (``score_cell``),
-            or a training that is given twice.
+            a training that is given twice, or seeds of one name with other positions.
     """
     runs: Runs = {}
+    encodings: Dict[str, Tuple[str, str]] = {}
     places: Dict[Any, Tuple[str, str]] = {}
     for name, path in map(named_path, arguments):
-        score = read_score(path, test)
+        score = replace(read_score(path, test), training_options=options_beside(path))
         _check_new(places, name, path, score)
+        check_encoding(encodings, name, path, score.notes.get("signature", ""))
         runs.setdefault(name, []).append(score)
     return runs
+
+
+def check_encoding(
+    encodings: Dict[str, Tuple[str, str]], name: str, path: str, signature: str
+) -> None:
+    """Raise :class:`UsageError` if seeds of a name note other positions.
+
+    Args:
+        encodings: signature of positions and path of the first seed by name, to be completed.
+        name, path, signature: of a seed; a result may note no signature.
+    """
+    if signature:
+        first, first_path = encodings.setdefault(name, (signature, path))
+        if first == signature:
+            return
+        # only here, as it imports torch
+        from fairseq_posenc.guards.signatures import same
+
+        if not same(first, signature):
+            raise UsageError(
+                f"{path} is a seed of {name}, as {first_path}, and has other positions "
+                f"({signature} and {first}): name them apart, with NAME=score.json"
+            )
 
 
 def _check_new(places: Dict[Any, Tuple[str, str]], name: str, path: str, score: Score) -> None:

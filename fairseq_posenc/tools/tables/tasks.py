@@ -1,6 +1,7 @@
 """Tables of results of ``posenc predict``: encodings by task, each column a metric of a subset."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -18,12 +19,13 @@ from fairseq_posenc.tools.scores.task_score import (
     measure,
     read_task_score,
 )
+from fairseq_posenc.tools.scores.training_options import options_beside, unlike_options
 from fairseq_posenc.tools.tables.cells import Condition, check_comparable
 from fairseq_posenc.tools.tables.intervals import Sampled
 from fairseq_posenc.tools.tables.length_table import by_length, differences_in_words, interval_notes
 from fairseq_posenc.tools.tables.papers import CHOICES, best_learning_rate
 from fairseq_posenc.tools.tables.precisions import precision_words
-from fairseq_posenc.tools.tables.runs import read_runs
+from fairseq_posenc.tools.tables.runs import check_encoding, read_runs
 from fairseq_posenc.tools.tables.table import Table
 
 TaskRuns = Dict[str, List[TaskScore]]
@@ -86,13 +88,14 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
 
     Raises:
         UsageError: a file that is missing or not from ``posenc predict``, one without results by
-            example, or a training that is given twice.
+            example, a training that is given twice, or seeds of one name with other positions.
     """
     runs: TaskRuns = {}
     paths: Dict[Any, str] = {}
+    encodings: Dict[str, Tuple[str, str]] = {}
     for argument in arguments:
         path = named_path(argument)[1]
-        score = read_task_score(path)
+        score = replace(read_task_score(path), training_options=options_beside(path))
         name = named_path(argument, score.task)[0]
         labelled = [subset for subset, figures in score.scores.items() if figures]
         if not labelled:
@@ -109,6 +112,7 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
             description = f"seed {score.seed} of {name} on {score.task}, as {paths[training]}"
             raise UsageError(f"{path} has {description}: give each training once")
         paths[training] = path
+        check_encoding(encodings, name, path, score.notes.get("signature", ""))
         runs.setdefault(name, []).append(score)
     return runs
 
@@ -164,10 +168,29 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
         table.notes.append("Of bits fewer are better.")
     several = [name for name, count in counts.items() if count > 1]
     unlike = precision_words({name: [score.precision for score in chosen[name]] for name in chosen})
+    unlike += _unlike_options(chosen)
     table.words = (
         unlike + failures(chosen) + _doubles(chosen) + differences_in_words(table, several)
     )
     return table
+
+
+def _unlike_options(runs: TaskRuns) -> List[str]:
+    """Return a sentence for each task whose trainings have unlike options but the learning rate."""
+    sentences = []
+    for task in dict.fromkeys(score.task for results in runs.values() for score in results):
+        rows = {
+            name: [
+                {key: value for key, value in score.training_options.items() if key != "lr"}
+                if "lr" in score.notes
+                else score.training_options
+                for score in results
+                if score.task == task
+            ]
+            for name, results in runs.items()
+        }
+        sentences += unlike_options(rows, f" on {task}")
+    return sentences
 
 
 def failures(runs: TaskRuns) -> List[str]:

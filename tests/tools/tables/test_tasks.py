@@ -141,12 +141,14 @@ def test_a_sample_is_drawn_once_for_all_trainings_and_columns(runs, monkeypatch)
     assert table.columns[0] == "XNLI mean of 3 accuracy" and table.sentences == [180, 60, 60, 60]
 
 
-def test_what_has_learned_nothing_is_said_first(runs, posenc):
+def test_what_has_learned_nothing_is_said_first(runs, posenc, tmp_path):
     constant = classes(0, predictions=[1] * 60, notes={"seed": "2"})
     paths = runs(shaw=[*seeds(classes, 0.9), constant], cape=seeds(hidden, 9.5))
-    printed = posenc("table", "--results", *paths).out
+    tex = tmp_path / "table.tex"
+    printed = posenc("table", "--results", *paths, "--output", tex).out
     about = "shaw, seed 2, predicts one class, 'yes', for every example of MNLI valid: it has"
     assert f"{about} learned nothing.\n" in printed
+    assert f"\n% {about} learned nothing.\n" in tex.read_text()
     assert "cape, seed 1, predicts the hidden tokens of masked_lm valid no better than" in printed
     assert "shaw, seed 1" not in printed
 

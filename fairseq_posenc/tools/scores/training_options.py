@@ -1,0 +1,90 @@
+"""The options of a training on which its model depends, as its log has them."""
+
+import ast
+import os
+import re
+from typing import Any, Dict, List, Mapping, Sequence
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+
+# by row and what it was trained for, of each seed the options by name
+Options = Mapping[str, Sequence[Mapping[str, str]]]
+LOG = "train.log"
+_CONFIG = re.compile(r"\| fairseq_cli\.train \| (\{'_name': .{1,100000}\})$")
+_GROUPS = "optimization", "task", "criterion", "optimizer", "lr_scheduler", "model"
+_NAMED = "task", "criterion", "optimizer", "lr_scheduler"  # of a model that is its architecture
+_OF_BATCHES = "max_tokens", "batch_size", "train_subset"  # of ``dataset``
+# what rows differ in by design, names of folders, what is found in the data, and validation
+_NOT_COMPARED = re.compile(
+    r"position_.*|max_(source|target)_positions|no_token_positional_embeddings|.*_learned_pos"
+    r"|data|.*_lang|dictionary_hash|admin_profile|num_batch_buckets|min_params_to_wrap|eval_.*"
+    r"|stop_time_hours|skip_invalid_.*|required_.*|dataset_impl|seed|tpu|debug_.*|fp16_.*"
+    r"|(checkpoint|offload)_activations|bpe|tokenizer|scoring|_name"
+)
+_SHOWN = 5
+
+
+def options_beside(path: str) -> Dict[str, str]:
+    """Return the options of the log beside a result, by name; none where no log tells them."""
+    log = os.path.join(os.path.dirname(path), LOG)
+    if not os.path.isfile(log):
+        return {}
+    try:
+        configs = [match[1] for match in map(_CONFIG.search, read_lines(log)) if match]
+        tree = ast.parse(configs[-1] if configs else "{}", mode="eval").body
+    except (UsageError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}  # a log that cannot be read, or of another version of fairseq
+    groups = {name: _members(group) for name, group in _members(tree).items()}
+    batches = {name: groups.get("dataset", {}).get(name) for name in _OF_BATCHES}
+    options = {name: node for name, node in batches.items() if node}
+    # models that are made of a command line have all of its options
+    other = {name for group in groups if group != "model" for name in groups[group]}
+    for group in _GROUPS:
+        members = groups.get(group, {})
+        options.update({n: m for n, m in members.items() if group != "model" or n not in other})
+        if group in _NAMED and "_name" in members:
+            options[group] = members["_name"]
+    return {
+        name: _text(node) for name, node in options.items() if not _NOT_COMPARED.fullmatch(name)
+    }
+
+
+def unlike_options(rows: Options, of_task: str = "") -> List[str]:
+    """Return a sentence that names the options in which trainings differ, if they do.
+
+    An option that a training does not tell is left out.
+    """
+    values: Dict[str, Dict[str, List[str]]] = {}  # names of rows by option and value
+    for name, seeds in rows.items():
+        for options in seeds:
+            for option, value in options.items():
+                values.setdefault(option, {}).setdefault(value, []).append(name)
+    different = [
+        f"--{option.replace('_', '-')} "
+        + ", ".join(f"{value} ({', '.join(dict.fromkeys(by[value]))})" for value in by)
+        for option, by in values.items()
+        if len(by) > 1
+    ]
+    if not different:
+        return []
+    hidden = len(different) - _SHOWN
+    shown = "; ".join(different[:_SHOWN]) + (f"; and {hidden} others" if hidden > 0 else "")
+    return [f"Options of training{of_task} differ: {shown}. So may figures."]
+
+
+def _members(node: Any) -> Dict[str, Any]:
+    """Return what a ``{'name': value}`` or a ``Namespace(name=value)`` has, by name."""
+    if isinstance(node, ast.Call):
+        return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    if isinstance(node, ast.Dict):
+        return {
+            str(key.value): value
+            for key, value in zip(node.keys, node.values)
+            if isinstance(key, ast.Constant)
+        }
+    return {}
+
+
+def _text(node: Any) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
