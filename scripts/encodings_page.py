@@ -42,7 +42,7 @@ def described(name: str) -> str:
     for other in re.findall(r":(?:func|class):`(\w+)`", text):
         if getattr(beside.get(other), "__module__", None) == encoding.__module__:
             said = re.split(r"\n\n(?:Args|Returns):", inspect.getdoc(beside[other]) or "")[0]
-            parts.append(markdown(f"``{other}``: {said}"))
+            parts.append(markdown(f"``{other}``: {said}".replace(": Return ", " returns ", 1)))
     return "\n\n".join(filter(None, parts))
 
 

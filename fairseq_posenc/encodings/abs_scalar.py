@@ -18,14 +18,14 @@ class AbsScalar(Encoding):
 
         A[i, j] = q[i] · k[j] / √d + P[i] · P[j]
 
-    Nothing is added to the embeddings or values. Positions are indices in the sequence, so whole
-    sequences must be padded on the right.
+    Positions are indices in the sequence, so whole sequences must be padded on the right.
 
     Reading: "P ∈ R^{n × d_h}" has a row per position, so the paper's PᵀP is the product of rows.
 
     Parameter ``table`` ``(layers or 1, heads or 1, max_length, rank)``, drawn from N(0, 0.02²).
 
-    Beyond the table: in training an error; in evaluation every further position has the last row.
+    Beyond the table there is an error in training. In evaluation every further position has the
+    last row.
 
     Args:
         rank: width of P, at least 1 (None: the width of a head, as in the paper).

@@ -27,9 +27,9 @@ class Alibi(ByDistance):
 
         A[i, j] = q[i] · k[j] / √d - slope[h] · |i - j|
 
-    In an encoder the bias is symmetric: the paper is about decoders only. Slopes: see
-    :func:`slope_exponents`; the same in all layers. Nothing is added to the embeddings or values.
-    There are no parameters, and any length can be encoded. Computed in float32 at least.
+    In an encoder the bias is symmetric: the paper is about decoders only. All layers have the same
+    slopes, ``2 ** -e`` (:func:`slope_exponents`). There are no parameters, and any length can be
+    encoded.
     """
 
     exponents: Tensor

@@ -33,19 +33,17 @@ class Cape(Sinusoidal):
         p'_i = (α · i + Δ_b + ε_{b,i}) · λ_b
         Δ_b ~ U(-Δmax, Δmax)   ε_{b,i} ~ U(-εmax, εmax)   log λ_b ~ U(-log λmax, log λmax)
 
-    Source and target of a sentence pair share Δ and λ: the encoder draws them and hands them over
-    as ``Terms.shared``; ε is drawn per token and side. In evaluation nothing is drawn and
-    ``p'_i = α · i``. Positions count from 0, so that α leaves the first source token at the place
-    of the first target token, "aligned at the first position" (D.1). A decoder without an encoder
-    draws its own Δ and λ.
+    Source and target of a sentence pair share Δ and λ. ε is drawn per token and side. In evaluation
+    nothing is drawn and ``p'_i = α · i``. Positions count from 0, so that α leaves the first source
+    token at the place of the first target token (D.1).
 
     Args:
         global_shift: Δmax ≥ 0 (5.0, the best for 6+6 layers, first version of the paper, D.1).
         local_shift: εmax ≥ 0 (0.5, the most that keeps the order of positions).
         global_scale: λmax ≥ 1 (1.0, as for translation).
         source_scale: α > 0: target tokens / source tokens of the training corpus (1.0).
-        mean_normalize: subtract the mean position first. Off, as the paper does for text;
-            impossible in a decoder, which does not know the length beforehand.
+        mean_normalize: subtract the mean position first, in encoders alone (off, as for text in
+            the paper).
     """
 
     def __init__(

@@ -19,19 +19,17 @@ class Conditional(Encoding):
         encoder:  y[i] = x[i] + c + Σ_j w[j] · x[i + j - (k - 1) / 2]     j = 0 … k - 1
         decoder:  y[i] = x[i] + c + Σ_j w[j] · x[i + j - (k - 1)]
 
-    The paper's convolution is centred; in the decoder it must not see the future, so its window
+    The paper's convolution is centred. In the decoder it must not see the future, so its window
     ends at the token itself. Zeros beyond the ends are what makes absolute positions visible
-    (appendix B.3). Nothing is added to the embeddings; any length can be encoded. Parameters:
-    ``conv.weight`` ``(channels, 1, k)`` and ``conv.bias`` ``(channels,)``, drawn as torch does for
-    ``Conv1d``.
+    (appendix B.3). Any length can be encoded. Parameters: ``conv.weight`` ``(channels, 1, k)`` and
+    ``conv.bias`` ``(channels,)``, drawn as torch does for ``Conv1d``.
 
-    The paper's class token passes by (Algorithm 1: it is split off before the convolution, and put
-    back). Our reading for BERT: [CLS], the first token, is that class token: ``y = x`` there, and
-    the others see zeros in its place.
+    The paper's class token passes by (Algorithm 1). Our reading for BERT: [CLS], the first token,
+    is that class token. ``y = x`` there, and the others see zeros in its place.
 
     Args:
         kernel_size: k, odd and at least 3 (3, the paper's "k ≥ 3").
-        convolve_cls: treat [CLS] like any token, as BERT models were trained before this option.
+        convolve_cls: treat [CLS] like any token (off).
     """
 
     export_error = "it is a convolution of the hidden states after the first layer"

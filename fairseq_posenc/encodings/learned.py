@@ -11,12 +11,12 @@ class Learned(Encoding):
     """A table of vectors, one per position, added to the embeddings (Gehring et al. 2017).
 
     Term: ``input[b, i] = weight[first_index + min(i, max_length - 1)]``; "abspos" in CAPE, section
-    5.3. The table is ``(first_index + max_length, channels)`` with the rows below ``first_index``
-    unused, the shape and the name (``embed_positions.weight``) of fairseq's own learned
-    positions, drawn from N(0, ``stack.table_std``²) as theirs are.
+    5.3. The table ``embed_positions.weight`` is ``(first_index + max_length, channels)``, as that
+    of fairseq's own learned positions, and drawn from N(0, ``stack.table_std``²). Rows below
+    ``first_index`` are unused.
 
-    Beyond the table: in training an error, before the table is read; in evaluation every further
-    token gets the last row, so that long inputs are translated, if not well.
+    Beyond the table there is an error in training. In evaluation every further token gets the last
+    row.
     """
 
     def __init__(self, stack: StackConfig):

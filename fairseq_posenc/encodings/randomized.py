@@ -27,17 +27,16 @@ INNER: Dict[str, Type[Encoding]] = {
 class Randomized(Encoding):
     """Another encoding, whose positions are a sorted random subset of 0 … M - 1 in training.
 
-    Ruoss et al. 2023, section 3. A sequence of ``l`` tokens stands at ``l`` positions that are
-    drawn from 0 … M - 1 without replacement and sorted, so that far positions and distances are
-    trained though sequences are short. Every forward pass draws anew, source and target each for
-    itself. In evaluation positions are 0 … l - 1, and so they are for a batch whose longest
-    sequence has more than M tokens. With sinusoids inside, each sequence has a draw; with rotary
-    positions, the batch has one. With biases by distance, *distances* are drawn, as in the authors'
-    code (google-deepmind/randomized_positional_encodings): 0, and ``l - 1`` of 1 … M - 1, rising,
-    are laid along the diagonals, so that equal distances of a pass stay equal. Distances to later
-    tokens are their mirror image: a reading, as the code has an encoder's and a decoder's form.
+    Ruoss et al. 2023, section 3. In training a sequence of ``l`` tokens stands at ``l`` positions
+    that are drawn from 0 … M - 1 without replacement and sorted. So far positions and distances
+    are trained though sequences are short. Every forward pass draws anew, source and target each
+    for itself. In evaluation positions are 0 … l - 1, and so they are for a batch whose longest
+    sequence has more than M tokens.
 
-    The parameters are those of the inner encoding.
+    With sinusoids inside, each sequence has a draw; with rotary positions, the batch has one. With
+    biases by distance, *distances* are drawn, as in the authors' code
+    (google-deepmind/randomized_positional_encodings): 0, and ``l - 1`` of 1 … M - 1, rising. Equal
+    distances of a pass stay equal. Distances to later tokens are their mirror image: a reading.
 
     Args:
         inner: the encoding, with its own defaults: ``sinusoidal``, ``rotary``, ``alibi``, ``t5`` or

@@ -14,23 +14,22 @@ class RelScalar(ByDistance):
 
         A[i, j] = q[i] · k[j] / √d + R[i - j]
 
-    Segment scalars, eq. (9) to (11), are in ``segments.py``; they go with any encoding. Nothing is
-    added to the embeddings or values.
+    Segment scalars, eq. (9) to (11), are in ``segments.py``. They go with any encoding.
 
-    Parameter ``scalars``, drawn from N(0, 0.02²), with ``n = max_length``, or ``max_distance + 1``
-    if that is less: in an encoder
-    ``(layers or 1, heads or 1, 2 n - 1)``, index ``n - 1 + d`` for distance ``d`` from ``1 - n`` to
-    ``n - 1``; in a decoder ``(…, n)``, index ``d`` for distance ``d`` from 0 to ``n - 1``.
+    Parameter ``scalars``, drawn from N(0, 0.02²). With ``n = max_length``, or ``max_distance + 1``
+    if that is less, it is ``(layers or 1, heads or 1, 2 n - 1)`` in an encoder, index ``n - 1 + d``
+    for distance ``d`` from ``1 - n`` to ``n - 1``, and ``(…, n)`` in a decoder, index ``d`` for
+    distance ``d`` from 0 to ``n - 1``.
 
-    Beyond the table (the paper has no rule): a distance of ``n`` or more takes the scalar of
-    ``n - 1``, and one of ``-n`` or less that of ``1 - n``, in training and in evaluation. Distances
-    that training has not seen keep what was drawn for them, which is nearly 0.
+    Beyond the table the paper has no rule. A distance of ``n`` or more takes the scalar of ``n -
+    1``, and one of ``-n`` or less that of ``1 - n``. Distances that training has not seen keep what
+    was drawn for them, which is nearly 0.
 
     Args:
         sharing: see :meth:`StackConfig.table_shape` (``none``, the paper; others in its section
             4.4).
-        max_distance: larger distances are not told apart, as Shaw's; 0, the paper: no such limit.
-            Our extension: with a limit within the trained lengths, all scalars are trained.
+        max_distance: larger distances are not told apart (0, the paper: no such limit). Our
+            extension: with a limit within the trained lengths, all scalars are trained.
     """
 
     def __init__(self, stack: StackConfig, sharing: str = "none", max_distance: int = 0):

@@ -28,9 +28,8 @@ class Rotary(Encoding):
 
         angle[i, c] = i · θ_c        θ_c = base ** (-2c / d)        c = 0 … d / 2 - 1
 
-    before their product, which thus depends on distances alone. The same for all layers and heads;
-    values are left alone and nothing is added to the embeddings. There are no parameters, and any
-    length can be encoded. Angles are computed in float32 at least. d must be even.
+    before their product, which thus depends on distances alone. All layers and heads have the same
+    angles. There are no parameters, and any length can be encoded. d must be even.
 
     For sequences s = ``scale`` times as long, a trained model gets smaller angles, best with some
     fine-tuning. ``scale_method`` says which become smaller; L is the ``original_length``::
@@ -44,17 +43,16 @@ class Rotary(Encoding):
 
     Linear is position interpolation (Chen, Wong et al. 2023, arXiv 2306.15595, eq. 4). The others
     are of Peng et al. 2024 (YaRN, arXiv 2309.00071, sections 3.1 to 3.4), with the roundings of
-    transformers' ``rope_type`` yarn and dynamic. A scale of 1 changes nothing but dynamic, which
-    changes no sequence of up to L tokens. T is a sentence's own length in an encoder. A decoder
-    does not know beforehand how long its sentence becomes, so there T is the longest that it may
-    write (``stack.max_length``, ``--max-target-positions``).
+    transformers' ``rope_type`` yarn and dynamic. T is a sentence's own length in an encoder. A
+    decoder does not know beforehand how long its sentence becomes, so there T is the longest that
+    it may write (``--max-target-positions``).
 
     Args:
         base: its powers are the speeds of the pairs; above 1 (10000, Su et al.).
         scale: s, how many times as long sequences become, 1 or more (1).
         scale_method: ``linear``, ``ntk``, ``yarn`` or ``dynamic`` (linear).
-        original_length: L, tokens of the longest sequence of the training before; ``yarn`` and
-            ``dynamic`` need it (0: not given).
+        original_length: L, tokens of the longest sequence of the training before, for ``yarn`` and
+            ``dynamic`` (0: not given).
     """
 
     channel_pairs: Tensor

@@ -12,9 +12,8 @@ class Shape(Sinusoidal):
     """Sinusoids shifted by one random offset per sequence (SHAPE, section 2.3, eq. 2).
 
     Term: ``input[b, i] = PE(first_index + α · i + k_b)``. In training ``k_b`` is drawn uniformly
-    from the integers 0…K, both included as the paper writes U{0, K}, for each sequence in every
-    forward pass, independently for source and target; all tokens of a sequence share it, BOS
-    too. In evaluation ``k`` is constant: 0 in the paper; the authors' code uses K.
+    from the integers 0…K, both included, for each sequence in every forward pass, independently
+    for source and target. In evaluation ``k`` is constant: 0 in the paper, K in the authors' code.
 
     Args:
         max_shift: K ≥ 0 (500, section 3.1).

@@ -24,18 +24,16 @@ class Shaw(Encoding):
         A[i, j] = q[i] · (k[j] + keys[c]) / √d
         O[i]    = Σ_j softmax(A)[i, j] · (v[j] + values[c])
 
-    Distances are query minus key. Nothing is added to the embeddings: there are no absolute
-    positions. Any length can be encoded, as every distance beyond K has the vector of K.
+    Any length can be encoded, as every distance beyond K has the vector of K.
 
     Parameters ``keys`` and ``values``, ``(layers, 2 K + 1, d)``: row ``K + c`` is for distance
-    ``c``. A table of its own per layer, shared by the heads of a layer.
-    In a decoder the rows of the future (the first K) are not used. With both tables at zero,
-    attention begins as it would without positions: that of a trained model is not disturbed.
+    ``c``. The heads of a layer share them. In a decoder the first K rows, of the future, are not
+    used. With both tables at zero, attention begins as it would without positions.
 
     Args:
         max_distance: K, at least 1 (16, Kiyono et al. 2021).
-        shared_tables: use ``keys`` for values, too, as the baseline of the authors of SHAPE does;
-            there is no ``values`` then (False, the paper).
+        shared_tables: use ``keys`` for values, too, as the baseline of the authors of SHAPE does
+            (False, the paper).
         initialization: of both tables, ``xavier`` (uniform) or ``zero`` (xavier).
     """
 

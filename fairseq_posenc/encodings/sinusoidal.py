@@ -15,10 +15,8 @@ def sinusoid(numbers: Tensor, channels: int) -> Tensor:
 
         PE(p) = [sin(w_0 p), …, sin(w_{h-1} p), cos(w_0 p), …, cos(w_{h-1} p)]
 
-    This is fairseq's layout; the papers interleave sines and cosines and write ``10000 ** (-2m /
-    channels)``. The two differ by the order of the channels and a slightly different spacing of
-    the frequencies, and fairseq's is kept so that checkpoints are exchangeable with stock models.
-    An odd last channel is 0.
+    This is fairseq's layout, so that checkpoints are exchangeable with stock models. The papers
+    interleave sines and cosines and write ``10000 ** (-2m / channels)``. An odd last channel is 0.
 
     Args:
         numbers: ``(…)``, any real values. Phases are computed in float32 at least: in half
@@ -43,7 +41,7 @@ class Sinusoidal(Encoding):
     """Sinusoids of the position, added to the embeddings (Vaswani et al. 2017; SHAPE, eq. 1).
 
     Term: ``input[b, i] = PE(first_index + α · i)``, see :func:`sinusoid`, with ``α`` on the source
-    side alone. Nothing is learned; any length can be encoded. BERT does not scale its embeddings,
+    side alone. Nothing is learned. Any length can be encoded. BERT does not scale its embeddings,
     so there the term is multiplied by ``stack.token_std``, also in SHAPE and CAPE: our reading.
 
     Args:

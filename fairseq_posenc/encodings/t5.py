@@ -16,13 +16,13 @@ class T5(ByDistance):
 
         A[i, j] = q[i] · k[j] / √d + scalars[layer, head, bucket(i - j)]
 
-    See :class:`Buckets`: in an encoder the buckets are halved between past and future, in a decoder
-    all are for the past. Nothing is added to the embeddings or values. Any length can be encoded:
-    all distances from ``max_distance`` on share one bucket.
+    In an encoder the buckets (:class:`Buckets`) are halved between past and future, in a decoder
+    all are for the past. Any length can be encoded: all distances from ``max_distance`` on share
+    one bucket.
 
-    Readings: eq. (4) puts the scalar before the scale; it is added after it, as in T5's code and
-    in eq. (8), of which section 4.3 calls T5 a special form. The paper's "logarithmic binning for
-    values larger than 32" is taken for T5's 32 buckets.
+    Readings: eq. (4) puts the scalar before the scale. It is added after it, as in T5's code and
+    in eq. (8). The paper's "logarithmic binning for values larger than 32" is taken for T5's 32
+    buckets.
 
     Parameter ``scalars`` ``(layers or 1, heads or 1, num_buckets)``, drawn from N(0, 0.02²).
 
@@ -61,8 +61,6 @@ class Buckets(nn.Module):
     In a decoder ``n`` is the distance query minus key, and ``N`` is ``num_buckets``. In an encoder
     ``N`` is half of it, ``n`` is the absolute distance, and keys after the query have the second
     half of the buckets. All distances from ``M`` on (and a little below) are in the last bucket.
-    The first distance of every bucket is computed in whole numbers once, so that no rounding of a
-    logarithm moves a distance to the bucket before. There are no parameters.
 
     Args:
         decoder: whether only the past is seen.

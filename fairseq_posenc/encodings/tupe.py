@@ -19,18 +19,17 @@ class Tupe(Encoding):
 
         A[i, j] = q[i] · k[j] / √(2 d) + Reset(U_Q p[i] · U_K p[j] / √(2 d) + scalars[b(i - j)])
 
-    ``Reset`` replaces its argument where [CLS], at index 0, takes part, if the stack has one: by
-    ``reset[0]`` if the query is [CLS], otherwise by ``reset[1]`` if the key is. It is left out in
-    translation. Projections of positions are computed once per forward pass and shared by all
-    layers. Nothing is added to the embeddings or values. Positions are indices in the sequence,
-    so whole sequences must be padded on the right.
+    ``Reset`` replaces its argument where [CLS], at index 0, takes part: by ``reset[0]`` if the
+    query is [CLS], otherwise by ``reset[1]`` if the key is. It is left out in translation.
+    Positions are indices in the sequence, so whole sequences must be padded on the right.
 
     Parameters, all shared by the layers: ``table`` ``(max_length, channels)``, ``norm``, ``query``
     and ``key`` (U_Q and U_K, with biases, split into heads), ``scalars`` ``(heads, num_buckets)``,
     and ``reset`` ``(2, heads)``. All weights are drawn from N(0, 0.02²), as BERT's are; biases are
-    0. The gradient of ``key.bias`` is 0 without [CLS], as softmax ignores what a row has in common.
+    0.
 
-    Beyond the table: in training an error; in evaluation every further position has the last row.
+    Beyond the table there is an error in training. In evaluation every further position has the
+    last row.
 
     Args:
         num_buckets: of the relative term, even, at least 4 (32); see :class:`Buckets`.

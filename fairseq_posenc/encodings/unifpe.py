@@ -16,17 +16,16 @@ class Unifpe(Sinusoidal):
 
     Peng, Bawden and Yvon 2024, arXiv 2412.17592.
     SHAPE (:class:`Shape`) sees the positions in the middle more often than those at the ends.
-    Term: ``input[b, i] = PE(first_index + i + offset_b)``. In training, with a sequence of ``l``
-    tokens, M positions are cut into ``n = ⌊M / l⌋`` windows of ``l`` with a gap of ``r = M mod l``
-    before window ``s``, and the sequence stands in window ``k``::
+    Term: ``input[b, i] = PE(first_index + i + offset_b)``. In training, a sequence has ``l``
+    tokens. M positions are cut into ``n = ⌊M / l⌋`` windows of ``l``, with a gap of ``r = M mod l``
+    before window ``s``. The sequence stands in window ``k``::
 
         offset = k · l + r · [k ≥ s]        s, k ~ U{0 … n - 1}
         offset = 0                          if 2 l ≥ M
 
     In evaluation the offset is 0. Each sequence draws anew in every forward pass. Source and target
-    of a pair share the source's offset, the authors' default; where the target would then end
-    beyond M it is moved back until it fits. The authors' code moves the source with it, which our
-    encoder cannot know. There are no parameters.
+    of a pair share the source's offset, the authors' default. Where the target would then end
+    beyond M it is moved back until it fits. (The authors' code moves the source with it.)
 
     Args:
         drawn_below: M: positions are drawn from 0 … M - 1; ``None`` (``auto``) is the longest

@@ -24,8 +24,6 @@ from recipes.claims.verdicts import AS_EXPECTED, AS_SAYS, JUDGED, MISSING, UNDEC
 
 # figures that are measured over seeds and sentences, and what posenc score calls them
 _SCORED = {"BLEU": "sacrebleu", "penalty_free": "bleu_without_penalty", "ratio": "length_ratio"}
-# what stands beside BLEU, of both rows
-BESIDE = {"penalty_free": "without penalty", "ratio": "length", "bits_of": "bits"}
 # of which the convergence of both rows counts; a loss is that convergence itself
 _CONVERGED = {*_SCORED, "bits_of", "share", "similarity", "drop"}
 _COMPARISON = {
@@ -43,7 +41,8 @@ class Compared(NamedTuple):
         row, base: means over these.
         low, high: 95 % interval of ``row`` less ``base``.
         by_seed: the differences, where this run has measured them.
-        beside: of BLEU, of ``row`` and ``base``: the names of ``BESIDE``.
+        beside: of BLEU, of ``row`` and ``base``: ``penalty_free`` (BLEU without its penalty),
+            ``ratio`` (length of outputs in %), ``bits_of``.
         apart: the validation losses of both rows, if they are not of equal convergence.
         still_falling: whether a loss fell in the last quarter by as much as the losses differ.
     """

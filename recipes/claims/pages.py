@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from fairseq_posenc.tools.text_tables import markdown_table
 from recipes.claims.claim_figures import title
-from recipes.claims.compared import BESIDE, Compared, main_comparison
+from recipes.claims.compared import Compared, main_comparison
 from recipes.claims.rows import APART, BASE, Row
 from recipes.claims.verdicts import (
     AGAINST,
@@ -179,10 +179,9 @@ def appendix(content: Content, by_claim: ByClaim, rows: Sequence[Row]) -> str:
     """Return the page of every comparison, claim by claim, and of what every training reached."""
     text: List[Optional[str]] = [
         "# Claims: every figure",
-        "The [claims](claims.md) say how to read this. A line has the [part](claims.md#trainings), "
-        "the figure (with words of the source), what is expected, both rows, the difference and "
-        "the verdict. BLEU may have beside it, of both rows: without brevity penalty, length of "
-        "outputs in %, bits per token. Those not run yet are in `recipes/claims/claims.json`.",
+        "The [claims](claims.md#how-to-read-it) say how to read this. A line has the "
+        "[part](claims.md#trainings), the figure (with words of the source), what is expected, "
+        "both rows, the difference and the verdict. *Bits* are those of both rows, per token.",
     ]
     for number, (claim, comparisons) in enumerate(zip(content["claims"], by_claim), 1):
         text += [f"## {number}. {claim['claim']}", f"{claim['source']}: {claim['paper']}"]
@@ -207,11 +206,8 @@ def _line(compared: Compared) -> str:
     row, base = compared.names()
     base = base if compared.spec.get("base") is None else f"{base} {_number(compared.base)}"
     beside = [f"n={compared.seeds}"]
-    for name in BESIDE:
-        if compared.beside.get(name):
-            beside.append(
-                f"{BESIDE[name]} {'/'.join(f'{value:.3g}' for value in compared.beside[name])}"
-            )
+    if compared.beside.get("bits_of"):
+        beside.append(f"bits {'/'.join(f'{value:.3g}' for value in compared.beside['bits_of'])}")
     said = "" if compared.spec["expect"] == "no verdict" else f", {_verdict(compared)}"
     difference = f"**{compared.difference()}** ({', '.join(beside)})"
     return f"{row} {_number(compared.row)} less {base}: {difference}{said}"
