@@ -20,6 +20,7 @@ from fairseq_posenc.tools.analyses.position_scores import (
     singular_values,
 )
 from fairseq_posenc.tools.analyses.report import Report
+from fairseq_posenc.tools.scores.texts import UNKNOWN, Languages
 from fairseq_posenc.tools.tables.plots import line_style, new_figure
 
 
@@ -33,6 +34,7 @@ def attention(
     inputs: int = 8,
     threshold: float = 0.01,
     cpu: bool = False,
+    languages: Languages = UNKNOWN,
 ) -> Report:
     """Draw the scores of positions, and compare ranks.
 
@@ -56,7 +58,7 @@ def attention(
     drawn: Dict[str, Maps] = {}
     figures: Dict[str, Any] = {}
     left_out: List[str] = []
-    for loaded in load_models(models, data, cpu):
+    for loaded in load_models(models, data, cpu, languages):
         if loaded.table_size is not None and length > loaded.table_size:
             raise UsageError(f"--length {length}: the table has {loaded.table_size} positions only")
         encoder = copy.deepcopy(loaded.encoder).double()

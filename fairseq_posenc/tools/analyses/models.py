@@ -18,6 +18,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tools.bert.predict import load_any
+from fairseq_posenc.tools.scores.texts import UNKNOWN, Languages
 
 
 @dataclass
@@ -87,10 +88,12 @@ class LoadedModel:
             yield utils.move_to_cuda(sample) if on_gpu else sample
 
 
-def load_models(models: Sequence[str], data: str, cpu: bool) -> Iterator[LoadedModel]:
+def load_models(
+    models: Sequence[str], data: str, cpu: bool, languages: Languages = UNKNOWN
+) -> Iterator[LoadedModel]:
     """Load models ``NAME=CHECKPOINT`` one after another, so that one at a time is in memory.
 
-    Their tasks look at the binarised folder ``data``.
+    Their tasks look at the binarised folder ``data``, and at its text of ``languages``.
     """
     paths: Dict[str, str] = {}
     for argument in models:
@@ -102,7 +105,7 @@ def load_models(models: Sequence[str], data: str, cpu: bool) -> Iterator[LoadedM
         paths[name] = path
     device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
     for name, path in paths.items():
-        model, task, _ = load_any(path, data)
+        model, task, _ = load_any(path, data, languages)
         yield LoadedModel(name, model.to(device).eval(), task)
 
 

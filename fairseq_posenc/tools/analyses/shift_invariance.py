@@ -13,6 +13,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
 from fairseq_posenc.tools.analyses.report import Matrix, Report, draw_matrix, shown
+from fairseq_posenc.tools.scores.texts import UNKNOWN, Languages
 from fairseq_posenc.tools.tables.plots import new_figure
 
 
@@ -26,6 +27,7 @@ def shift_invariance(
     max_tokens: int = 4000,
     seed: int = 1,
     cpu: bool = False,
+    languages: Languages = UNKNOWN,
 ) -> Report:
     """Compare encoder states under offsets.
 
@@ -47,7 +49,7 @@ def shift_invariance(
     matrices: Dict[str, Matrix] = {}
     signatures: Dict[str, Any] = {}
     notes: List[str] = []
-    for loaded in load_models(models, data, cpu):
+    for loaded in load_models(models, data, cpu, languages):
         pairs, bos = loaded.pairs(subset), loaded.task.source_dictionary.bos()
         chosen = sample(len(pairs), sentences, seed)
         sources = [without_bos(pairs[index]["source"], bos) for index in chosen]

@@ -13,7 +13,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
 from fairseq_posenc.tools.analyses.report import Report
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
-from fairseq_posenc.tools.scores.texts import join_subwords
+from fairseq_posenc.tools.scores.texts import UNKNOWN, Languages, join_subwords
 from fairseq_posenc.tools.scores.tokenizers import sacrebleu_tokenizer
 from fairseq_posenc.tools.tables.plots import COLOURS, new_figure
 
@@ -35,6 +35,7 @@ def swap(
     remove_bpe: Optional[str] = None,
     seed: int = 1,
     cpu: bool = False,
+    languages: Languages = UNKNOWN,
 ) -> Report:
     """Translate joined sentences in two orders.
 
@@ -53,7 +54,7 @@ def swap(
         raise UsageError(f"--pairs must be 1 or more, not {pairs}")
     search = Namespace(beam=beam, lenpen=lenpen, max_len_a=max_len_a, max_len_b=max_len_b)
     results: Dict[str, Dict[str, Any]] = {}
-    for loaded in load_models(models, data, cpu):
+    for loaded in load_models(models, data, cpu, languages):
         joined = _joined_pairs(loaded, subset, pairs, separator, seed)
         results[loaded.name] = _compare(loaded, joined, separator, search, max_tokens, remove_bpe)
         signature = results[loaded.name].pop("signature")

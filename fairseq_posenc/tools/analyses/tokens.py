@@ -12,6 +12,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models
 from fairseq_posenc.tools.analyses.report import Matrix, Report, draw_matrix, shown
 from fairseq_posenc.tools.scores import lengths
+from fairseq_posenc.tools.scores.texts import UNKNOWN, Languages
 from fairseq_posenc.tools.tables.plots import new_figure
 
 
@@ -38,6 +39,7 @@ def tokens(
     position_bins: Sequence[int] = (10, 20, 30, 40, 50, 60, 70),
     max_tokens: int = 4000,
     cpu: bool = False,
+    languages: Languages = UNKNOWN,
 ) -> Report:
     """Compare two models token by token.
 
@@ -60,7 +62,8 @@ def tokens(
         "positions": [part.name for part in lengths.by_edges(position_bins)] + ["all"],
     }
     scored = {
-        m.name: score_references(m, subset, max_tokens) for m in load_models(models, data, cpu)
+        m.name: score_references(m, subset, max_tokens)
+        for m in load_models(models, data, cpu, languages)
     }
     (name_a, a), (name_b, b) = scored.items()
     if not np.array_equal(a.tokens, b.tokens):

@@ -16,7 +16,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, utils
-from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import import_models
 from fairseq.tasks import import_tasks
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
@@ -30,8 +29,10 @@ from fairseq_posenc.hardware import hardware
 from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tools.arguments import check_signature
+from fairseq_posenc.tools.scores.data_folder import first_folder, pairs_of_data
 from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.scores.task_score import BITS, TaskScore, frequency_bits
+from fairseq_posenc.tools.scores.texts import UNKNOWN, Languages
 from fairseq_posenc.tools.writing import replacing
 
 
@@ -118,13 +119,16 @@ def load(path: str, data: str) -> Tuple[Any, Any]:
     return model, task
 
 
-def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
+def load_any(path: str, data: str, languages: Optional[Languages] = None) -> Tuple[Any, Any, str]:
     """Return the model of a checkpoint of any task, its task, and the name of that.
 
-    The task looks at the folder ``data``; one of many languages takes those of that folder.
+    The task looks at the folder ``data``. Where a checkpoint does not tell its languages, as one of
+    many languages, they are ``languages``, or those of the folder, which then has a single pair.
+    Without ``languages`` they do not matter, and the first of the folder are taken.
 
     Raises:
-        UsageError: the checkpoint is missing or damaged.
+        UsageError: the checkpoint is missing or damaged, the folder has several pairs of languages
+            and nothing tells which, or the checkpoint is of others than ``languages``.
     """
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")
@@ -133,8 +137,9 @@ def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
     import_models(os.path.dirname(models.__file__), models.__name__)
     chosen: Dict[str, Any] = {"data": data}
     state = checkpoint_utils.load_checkpoint_to_cpu(path, chosen)
-    if "langs" in state["cfg"]["task"]:
-        chosen.update(zip(("source_lang", "target_lang"), infer_language_pair(data)))
+    if "source_lang" in state["cfg"]["task"]:
+        pair = _languages(path, state["cfg"]["task"], first_folder(data), languages)
+        chosen.update(source_lang=pair.source, target_lang=pair.target)
         state = checkpoint_utils.load_checkpoint_to_cpu(path, chosen)
     ensemble, config, task = checkpoint_utils.load_model_ensemble_and_task(
         [path], arg_overrides=chosen, state=state
@@ -142,6 +147,30 @@ def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
     if isinstance(task, TranslationMultiSimpleEpochTask):
         task = PosencMultilingualTask.of(task)
     return ensemble[0], task, config.task._name
+
+
+def _languages(path: str, task: Any, folder: str, requested: Optional[Languages]) -> Languages:
+    """Return the pair of languages that a checkpoint is to translate in a folder."""
+    own = UNKNOWN if "langs" in task else Languages(task["source_lang"], task["target_lang"])
+    languages = requested or UNKNOWN
+    if any(a and b and a != b for a, b in zip(own, languages)):
+        raise UsageError(
+            f"{path} was trained for {own.source}-{own.target}, not for {languages.source or '…'}-"
+            f"{languages.target or '…'}: leave out --source-lang and --target-lang"
+        )
+    source, target = own.source or languages.source, own.target or languages.target
+    if source and target:
+        return Languages(source, target)
+    pairs = pairs_of_data(folder)
+    suited = [pair for pair in pairs if source in (None, pair.source)]
+    suited = [pair for pair in suited if target in (None, pair.target)]
+    if len(suited) > 1 and requested:
+        names = ", ".join(f"{pair.source}-{pair.target}" for pair in suited)
+        raise UsageError(
+            f"{folder} has several pairs of languages, {names}, and {path} does not tell its own: "
+            "give --source-lang and --target-lang"
+        )
+    return suited[0] if suited else Languages(source, target)
 
 
 def predictions(model: Any, task: Any, subset: str, max_tokens: int) -> List[Tuple[int, Any]]:

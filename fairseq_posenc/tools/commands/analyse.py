@@ -23,7 +23,7 @@ from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
 from fairseq_posenc.tools.arguments import command_line, command_parser, whole_numbers
 from fairseq_posenc.tools.output_options import ANALYSIS, add_output
-from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
+from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS, Languages
 
 
 def _add_common(parser: argparse.ArgumentParser, subset: str, batches: bool = True) -> Callable:
@@ -31,6 +31,9 @@ def _add_common(parser: argparse.ArgumentParser, subset: str, batches: bool = Tr
     add = parser.add_argument
     add("--models", nargs="+", required=True, metavar="NAME=CHECKPOINT", help="named as you like")
     add("--data", required=True, metavar="FOLDER", help="binarised")
+    help_text = "of --data that has several pairs, where a checkpoint does not tell"
+    add("--source-lang", metavar="LANGUAGE", help=help_text)
+    add("--target-lang", metavar="LANGUAGE", help="likewise")
     add("--subset", default=subset, help=f"default: {subset}")
     add("--cpu", action="store_true", help="leave a GPU alone")
     if batches:
@@ -97,6 +100,7 @@ def main() -> None:
         add_output(command, ANALYSIS, **output)
     options = vars(parser.parse_args())
     name, output = options.pop("name"), options.pop("output")
+    options["languages"] = Languages(options.pop("source_lang"), options.pop("target_lang"))
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it

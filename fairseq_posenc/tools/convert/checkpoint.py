@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Type
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
+from fairseq.data.data_utils import load_indexed_dataset
 from fairseq.data.multilingual.multilingual_utils import augment_dictionary
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY
 from torch.overrides import TorchFunctionMode
@@ -28,6 +28,7 @@ from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
 from fairseq_posenc.tools.averaging import read_trained
+from fairseq_posenc.tools.scores.data_folder import pairs_of_data
 
 SIDES = ("encoder", "decoder")
 LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
@@ -307,13 +308,19 @@ def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
     if not all(languages):
         # those that are not given are found in the data, as in training
-        pair = infer_language_pair(folder) if os.path.isdir(folder) else None
-        if not pair or None in pair:
+        pairs = pairs_of_data(folder)
+        if len(pairs) > 1:
+            names = ", ".join(f"{pair.source}-{pair.target}" for pair in pairs)
+            raise UsageError(
+                f"{folder} has several pairs of languages, {names}, and the checkpoint does not "
+                "tell its own: give --data a folder with links to the files of its pair alone"
+            )
+        if not pairs:
             raise UsageError(
                 f"there is no binarised text in {folder} that tells source "
                 "and target language; name the folder of the training's data with --data"
             )
-        languages = [language or inferred for language, inferred in zip(languages, pair)]
+        languages = [language or inferred for language, inferred in zip(languages, pairs[0])]
         source.task.update(source_lang=languages[0], target_lang=languages[1])
     return [os.path.join(folder, f"dict.{language}.txt") for language in languages]
 

@@ -15,11 +15,10 @@ from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.result import TrainedLengths
-from fairseq_posenc.tools.scores.texts import CONTINUES, Languages, TestSet
+from fairseq_posenc.tools.scores.texts import CONTINUES, UNKNOWN, Languages, TestSet
 
 _MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
 _COMPARED = 20  # sentences, by which a split of the folder is known
-_UNKNOWN = Languages()
 RAW_TEST = "test.raw"
 """Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
 
@@ -32,8 +31,8 @@ def first_folder(data: Optional[str]) -> str:
 def languages_of_data(
     data: Optional[str],
     subwords: Mapping[str, Sequence[int]],
-    requested: Languages = _UNKNOWN,
-    output: Languages = _UNKNOWN,
+    requested: Languages = UNKNOWN,
+    output: Languages = UNKNOWN,
 ) -> Languages:
     """Return the languages of a folder of fairseq-preprocess, in the direction of the model.
 
@@ -54,7 +53,7 @@ def languages_of_data(
     if not data:
         return Languages()
     folder = first_folder(data)
-    pairs = _pairs(folder)
+    pairs = pairs_of_data(folder)
     if not pairs:
         raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
     directions = [*dict.fromkeys(direction for pair in pairs for direction in _directions(pair))]
@@ -76,7 +75,7 @@ def languages_of_data(
     return (suited or pairs)[0]
 
 
-def _pairs(folder: str) -> List[Languages]:
+def pairs_of_data(folder: str) -> List[Languages]:
     """Return the pairs of languages in the names of a folder's files, as ``test.en-de.en``."""
     names = [name.split(".") for name in os.listdir(folder)] if os.path.isdir(folder) else []
     pairs = {parts[1] for parts in names if len(parts) >= 3 and parts[2] in parts[1].split("-")}

@@ -28,6 +28,9 @@ class Languages(NamedTuple):
     target: Optional[str] = None
 
 
+UNKNOWN = Languages()
+
+
 def join_subwords(line: str, symbol: str) -> str:
     """Return a line with its subwords joined; ``symbol`` is a key of ``SUBWORD_MARKS``."""
     if symbol == CONTINUES:

@@ -1,6 +1,7 @@
 """The command line of every analysis, and what it writes."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,27 @@ CASES = {
         ["rel_scalar", "sinusoidal", "t5"], "--length 12 --inputs 2", "Ranks", {"length": 12},
     ),
 }  # fmt: skip
+
+
+def test_of_several_pairs_that_of_the_model_is_taken(analyse, checkpoint, corpus, tmp_path):
+    pairs = tmp_path / "pairs"
+    shutil.copytree(corpus.path, pairs)
+    for path in pairs.glob("*.en-de.*"):
+        shutil.copy(path, str(path).replace("en-de", "aa-de").replace(".en.", ".aa."))
+    shutil.copy(pairs / "dict.en.txt", pairs / "dict.aa.txt")
+    model = checkpoint("sinusoidal")
+    words = ["shift-invariance", "--data", pairs, "--offsets", "0,1", "--models"]
+    assert "9 sentences of test" in analyse(*words, model)[1]
+    with pytest.raises(UsageError, match="was trained for en-de, not for aa-de: leave out"):
+        analyse(*words, model, "--source-lang", "aa", "--target-lang", "de")
+    state = torch.load(model.partition("=")[2], weights_only=False)
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)  # as fairseq's own have it
+    stock = tmp_path / "stock.pt"
+    torch.save(state, stock)
+    message = "several pairs of languages, aa-de, en-de, and .*: give --source-lang and --target"
+    with pytest.raises(UsageError, match=message):
+        analyse(*words, f"stock={stock}")
+    assert "9 sentences of test" in analyse(*words, f"stock={stock}", "--source-lang", "en")[1]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -202,6 +202,9 @@ def test_languages_that_training_found_in_the_data_are_found_again(checkpoint, d
     to_ctranslate2(str(path), str(tmp_path / "ct2"), str(tmp_path / "bin"))
     vocabulary = json.loads((tmp_path / "ct2" / "source_vocabulary.json").read_text("utf-8"))
     assert len(vocabulary) == 40
+    (data / "train.en-fr.en.idx").touch()
+    with pytest.raises(UsageError, match="has several pairs of languages, en-de, en-fr, and the"):
+        to_ctranslate2(str(path), str(tmp_path / "again"), str(tmp_path / "bin"))
 
 
 @pytest.mark.parametrize(
