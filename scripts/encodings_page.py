@@ -37,6 +37,8 @@ def described(name: str) -> str:
     text, _, arguments = (inspect.getdoc(encoding) or "").partition("\n\nArgs:\n")
     found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", arguments, re.MULTILINE)
     options = (f"- ``--position-{option.replace('_', '-')}``: {said}" for option, said in found)
+    # names and shapes of weights are for readers of the source
+    text = re.sub(r"\n\nParameters?\b.*?(?=\n\n|$)", "", text, flags=re.DOTALL)
     parts = [markdown(text), "\n".join(map(markdown, options))]
     beside = vars(sys.modules[encoding.__module__])
     for other in re.findall(r":(?:func|class):`(\w+)`", text):

@@ -15,11 +15,11 @@ class Kerple(ByDistance):
         A[i, j] = q[i] · k[j] / √d - r1[h] · log(1 + r2[h] · |i - j|)          r1, r2 > 0
 
     In an encoder the bias is symmetric: the paper is about decoders only. Any length can be
-    encoded.
+    encoded. As in the authors' code, r1 starts uniform between 0 and 2, r2 between 0 and 1, both
+    at least 0.01.
 
     Parameter ``log_scalars`` ``(layers or 1, 2, heads or 1)``: the logarithms of r1 and r2, so that
-    both stay positive. (The authors' code trains r1 and r2 themselves, cut off at 0.01.) As there,
-    r1 starts uniform between 0 and 2, r2 between 0 and 1, both at least 0.01.
+    both stay positive. (The authors' code trains r1 and r2 themselves, cut off at 0.01.)
 
     Args:
         sharing: see :meth:`StackConfig.table_shape` (``none``, as in the authors' code: each layer

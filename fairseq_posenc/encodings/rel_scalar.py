@@ -16,14 +16,14 @@ class RelScalar(ByDistance):
 
     Segment scalars, eq. (9) to (11), are in ``segments.py``. They go with any encoding.
 
-    Parameter ``scalars``, drawn from N(0, 0.02²). With ``n = max_length``, or ``max_distance + 1``
-    if that is less, it is ``(layers or 1, heads or 1, 2 n - 1)`` in an encoder, index ``n - 1 + d``
-    for distance ``d`` from ``1 - n`` to ``n - 1``, and ``(…, n)`` in a decoder, index ``d`` for
-    distance ``d`` from 0 to ``n - 1``.
+    There are scalars for distances below ``n = max_length``, or ``max_distance + 1`` if that is
+    less. Beyond them the paper has no rule: a distance of ``n`` or more takes the scalar of
+    ``n - 1``, and one of ``-n`` or less that of ``1 - n``. Distances that training has not seen
+    keep what was drawn for them, which is nearly 0.
 
-    Beyond the table the paper has no rule. A distance of ``n`` or more takes the scalar of ``n -
-    1``, and one of ``-n`` or less that of ``1 - n``. Distances that training has not seen keep what
-    was drawn for them, which is nearly 0.
+    Parameter ``scalars``, drawn from N(0, 0.02²): ``(layers or 1, heads or 1, 2 n - 1)`` in an
+    encoder, index ``n - 1 + d`` for distance ``d`` from ``1 - n`` to ``n - 1``, and ``(…, n)`` in a
+    decoder, index ``d`` for distance ``d`` from 0 to ``n - 1``.
 
     Args:
         sharing: see :meth:`StackConfig.table_shape` (``none``, the paper; others in its section

@@ -24,11 +24,12 @@ class Shaw(Encoding):
         A[i, j] = q[i] · (k[j] + keys[c]) / √d
         O[i]    = Σ_j softmax(A)[i, j] · (v[j] + values[c])
 
-    Any length can be encoded, as every distance beyond K has the vector of K.
+    Any length can be encoded, as every distance beyond K has the vector of K. With both tables at
+    zero, attention begins as it would without positions.
 
     Parameters ``keys`` and ``values``, ``(layers, 2 K + 1, d)``: row ``K + c`` is for distance
     ``c``. The heads of a layer share them. In a decoder the first K rows, of the future, are not
-    used. With both tables at zero, attention begins as it would without positions.
+    used.
 
     Args:
         max_distance: K, at least 1 (16, Kiyono et al. 2021).

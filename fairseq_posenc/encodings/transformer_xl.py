@@ -32,12 +32,12 @@ class TransformerXL(Encoding):
 
         A[i, j] = q[i] · k[j] + q[i] · W_K R[i - j] + u · k[j] + v · W_K R[i - j]
 
-    Readings: ``R`` has the width of the embeddings, as ``W_K`` of the layer, without its bias,
-    projects it (Yang et al. 2019 have a projection of its own for ``R``). u and v are per layer
-    and head. Any length can be encoded.
+    Readings: ``R``, see :func:`relative_sinusoid`, has the width of the embeddings, as ``W_K`` of
+    the layer, without its bias, projects it (Yang et al. 2019 have a projection of its own for
+    ``R``). u and v are per layer and head. Any length can be encoded.
 
     Parameters: u = ``content_query`` and v = ``position_query``, ``(layers, heads, d)``, drawn from
-    N(0, 0.02²). ``R``, see :func:`relative_sinusoid`, is one tensor for all layers.
+    N(0, 0.02²). ``R`` is one tensor for all layers.
     """
 
     export_error = "its scores come from distances projected by the weights of every layer's keys"
