@@ -4,6 +4,7 @@ import bz2
 import functools
 import gzip
 import hashlib
+import itertools
 import lzma
 import os
 import re
@@ -19,6 +20,7 @@ LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line o
 _BLOCK = 1 << 20  # bytes
 OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _HEAD = 1 << 12  # bytes
+_LOOKED_AT, _FEWEST_ROWS = 100, 5  # lines, to tell a table
 _DECLARATIONS = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"  # <?xml …>, <!DOCTYPE …>
 _XML = rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"
 PAIRS_OF_HUGGING_FACE = (
@@ -113,6 +115,20 @@ def check_format(path: str, head: bytes) -> None:
     for pattern, advice in _OTHER_FORMATS.items():
         if re.match(pattern, head):
             raise UsageError(f"{path} is {advice.format(path)}")
+
+
+def check_no_table(path: str) -> None:
+    """Check that text is not a table, as XTREME's, whose labels would be trained on.
+
+    Raises:
+        UsageError: all of its first lines have a tab, or as :func:`stream_lines`.
+    """
+    lines = [line for line in itertools.islice(stream_lines(path), _LOOKED_AT) if line.strip()]
+    if len(lines) >= _FEWEST_ROWS and all("\t" in line.strip() for line in lines):
+        raise UsageError(
+            f"{path} is a table, as all of its first lines have a tab, and not text: "
+            f"cut -f 1 {path} > FILE takes its first column"
+        )
 
 
 def existing(path: str) -> str:

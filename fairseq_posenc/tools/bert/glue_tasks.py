@@ -95,7 +95,9 @@ TASKS: Dict[str, GlueTask] = {
             "XNLI", _PAIR, "gold_label", _INFERENCE,
             labelled={"valid": "xnli.dev.tsv", "test": "xnli.test.tsv"}, unlabelled={},
             language="language",
-            xtreme={"valid": r"dev-(.+)\.tsv", "test": r"test-(.+)\.tsv"},
+            # not test-de-en.tsv, which XTREME's translations into English are called
+            xtreme={split: rf"{file}-([a-z]+(?:-[A-Z]\w+)?)\.tsv"
+                    for split, file in (("valid", "dev"), ("test", "test"))},
         ),
     )
 }  # fmt: skip

@@ -45,6 +45,14 @@ def documents(tmp_path, text, boundary, name="text"):
     return found[:half]
 
 
+def test_a_table_is_no_text(tmp_path):
+    """As those of XTREME: words with a label, and pairs of sentences."""
+    rows = "R.H.\tB-ORG\nSaunders\tI-ORG\n\n" * 3
+    with pytest.raises(UsageError, match="table, as all of its first lines have a tab.*cut -f 1"):
+        documents(tmp_path, rows, "blank")
+    assert documents(tmp_path, f"A sentence.\n\n{rows}", "blank")[0] == ["A sentence."]
+
+
 def test_blank_lines_divide_documents(tmp_path):
     assert documents(tmp_path, BLANK, "blank") == [["first", "second"], ["third"]]
 

@@ -126,6 +126,11 @@ def test_labels_of_tests_are_read_where_somebody_has_put_them_back(downloaded):
     assert downloaded("XNLI", test_de=["neutral"])["test-de"].targets == [1, 1, 1]
 
 
+def test_translations_into_english_are_no_language(downloaded):
+    files = {"test_de": [], "test_de-en": [], "test_zh-CN": []}
+    assert sorted(downloaded("XNLI", **files)) == ["test-de", "test-zh-CN"]
+
+
 def test_malformed_lines_of_xtreme_download_are_named(downloaded):
     with pytest.raises(UsageError, match="test-de.tsv, line 1: label 'no' is not one of"):
         downloaded("XNLI", test_de=["no"])

@@ -12,6 +12,13 @@ GERMAN = [f"Zeile {number}" for number in range(3000)]
 MEMBERS = ("training/news.de-en.en", "training/news.de-en.de")
 
 
+def test_a_table_is_no_side_of_pairs(tmp_path):
+    for language, lines in (("en", [f"{line}\tLabel" for line in ENGLISH]), ("de", GERMAN)):
+        (tmp_path / f"train.{language}").write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(UsageError, match="train.en is a table.*cut -f 1 .*train.en > FILE"):
+        pairs_of_files(str(tmp_path / "train"), ("de", "en"))
+
+
 @pytest.mark.parametrize("name", ["a.tgz", "a.tar.gz", "a.tar"])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("folder", ["training/", "./training/", "elsewhere/", ""])
