@@ -33,6 +33,9 @@ _OTHER_FORMATS = {
     rb"\x1f\x8b": "compressed with gzip: unpack an archive, tar -xf {0}, and call text {0}.gz",
     rb"BZh\d1AY&SY": "compressed with bzip2: call it {0}.bz2",
     rb"\xfd7zXZ\0": "compressed with xz: call it {0}.xz",
+    # of torch ≥ 1.6, and of older ones
+    rb"(?s:PK\x03\x04.{26}[^/]*/data\.pkl|\x80.\x8a\n)": "a checkpoint of PyTorch, and no text; a "
+    "log is what fairseq-train --log-format simple prints",
     rb"PK\x03\x04": "a ZIP archive: unzip {0}",
     rb"(?s:.{257})ustar": "a tar archive: tar -xf {0}",
     rb"PAR1[^ -~\s]": "a Parquet table: "

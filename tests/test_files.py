@@ -43,6 +43,11 @@ CES = b'<?xml version="1.0"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD//EN" "">\n
         ),
         (bz2.compress(b"words"), "compressed with bzip2: call it .*a.en.bz2$"),
         (lzma.compress(b"words"), "compressed with xz: call it .*a.en.xz$"),
+        (
+            b"PK\x03\x04%b\nmodel/data.pkl" % bytes(25),
+            "a checkpoint of PyTorch, and no text; a log",
+        ),
+        (b"\x80\x02\x8a\nl\xfc\x9cF", "a checkpoint of PyTorch, and no text; a log is what "),
         (b"PK\x03\x04", "a ZIP archive: unzip .*a.en$"),
         (TAR, "a tar archive: tar -xf .*a.en$"),
         (b"PAR1\x15\x04", """a Parquet table: .*read_parquet\\(".*a.en"\\).translation"""),

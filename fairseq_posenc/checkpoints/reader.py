@@ -102,6 +102,9 @@ def load_checkpoint(path: str, mmap: bool = False) -> Any:
     """
     if os.path.basename(path) == OWN:
         return checkpoint_of(path)
+    # the other end of a pipe may never write
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise UsageError(f"{path} is a pipe or a device; give the file of a checkpoint")
     try:
         can_be_mapped = _check_bytes(path)
         with torch.serialization.safe_globals(_NAMES), warnings.catch_warnings():

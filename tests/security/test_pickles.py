@@ -326,3 +326,10 @@ def test_only_content_is_proof_of_damage(tmp_path, monkeypatch):
         with pytest.raises(UsageError, match="cannot read") as caught:
             load_checkpoint(str(path))
         assert not isinstance(caught.value, DamagedCheckpoint)
+
+
+def test_a_pipe_is_no_checkpoint(tmp_path):
+    """It would be waited for until somebody writes."""
+    os.mkfifo(tmp_path / "model.pt")
+    with pytest.raises(UsageError, match="model.pt is a pipe or a device; give the file"):
+        load_checkpoint(str(tmp_path / "model.pt"))
