@@ -28,10 +28,10 @@ class Randomized(Encoding):
     """Another encoding, whose positions are a sorted random subset of 0 … M - 1 in training.
 
     Ruoss et al. 2023, section 3. In training a sequence of ``l`` tokens stands at ``l`` positions
-    that are drawn from 0 … M - 1 without replacement and sorted. So far positions and distances
-    are trained though sequences are short. Every forward pass draws anew, source and target each
-    for itself. In evaluation positions are 0 … l - 1, and so they are for a batch whose longest
-    sequence has more than M tokens.
+    that are drawn from 0 … M - 1 without replacement and sorted. In this way distant positions and
+    long distances are trained, though sequences are short. Every forward pass draws anew, source
+    and target each for itself. In evaluation positions are 0 … l - 1, and so they are for a batch
+    whose longest sequence has more than M tokens.
 
     With sinusoids inside, each sequence has a draw; with rotary positions, the batch has one. With
     biases by distance, *distances* are drawn, as in the authors' code
