@@ -161,13 +161,13 @@ def page() -> str:
         parts += [
             f"## {section['title']}",
             plan.strip(),
-            _table(section["settings"], plan_values, shown),
+            *_rows(section["settings"], plan_values, shown),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> str:
-    """Return the table of the settings that have a reason.
+def _rows(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> List[str]:
+    """Return the table of what has a reason, and what neither the paper nor its code says.
 
     Args:
         settings: of a section of fidelity.json.
@@ -177,15 +177,19 @@ def _table(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> s
     code = ["Authors' code"] * any(authors_code != "—" for _, _, _, authors_code, *_ in settings)
     heads = ["Setting", "Paper", *code, "Ours", "Why"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    unsaid = []
     for name, keys, paper, authors_code, why, *said in settings:
         mine = "; ".join(
             said or dict.fromkeys(values_of(key, plan_values) for key in keys.split(", "))
         )
-        line = "| " + " | ".join([name, paper, *[authors_code for _ in code], mine, why]) + " |"
-        if why and why not in _LIKE and line not in shown:
-            lines.append(line)
+        silent = paper.startswith("—") and authors_code == "—"
+        line = f"{name} ({mine})" if silent and not why else ""
+        if why and why not in _LIKE:
+            line = "| " + " | ".join([name, paper, *[authors_code for _ in code], mine, why]) + " |"
+        if line and line not in shown:
+            (lines if why else unsaid).append(line)
             shown.add(line)
-    return "\n".join(lines)
+    return ["\n".join(lines), *["Both are silent: " + "; ".join(unsaid) + "."] * bool(unsaid)]
 
 
 if __name__ == "__main__":
