@@ -88,7 +88,6 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
             help="how the model learns which text a token is of: not at all, by a vector at the "
             "input (BERT), or by scalars per head and layer (REL-SCALAR) (default: none)",
         )
-
         parser.add_argument(
             "--layer-norm-eps",
             type=float,
@@ -142,7 +141,7 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
     def forward(self, src_tokens, span_head_name: Optional[str] = None, **kwargs: Any):
         """Return fairseq's output, or that of a span head: ``(batch, length, 2)``.
 
-        ``others`` are ``segments`` ``(batch, length)`` and fairseq's own arguments.
+        ``kwargs`` are ``segments`` ``(batch, length)`` and fairseq's own arguments.
         """
         if span_head_name is None:
             return super().forward(src_tokens, **kwargs)

@@ -10,8 +10,6 @@ time that counts, which other programs hardly disturb.
 """
 
 import argparse
-import csv
-import io
 import logging
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
@@ -20,8 +18,9 @@ import torch
 from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.hardware import hardware
-from fairseq_posenc.tools.arguments import command_parser, positive
+from fairseq_posenc.tools.arguments import comma_separated, command_parser, positive
 from fairseq_posenc.tools.output_options import TABLE, add_output
+from fairseq_posenc.tools.text_tables import csv_table
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 from recipes.benchmark import attention, papers, steps
@@ -77,11 +76,6 @@ PARTS = {  # of models, for the papers' tables
 }
 
 
-def names(text: str) -> List[str]:
-    """Parse ``a,b,c``."""
-    return text.split(",")
-
-
 def probabilities(text: str) -> List[float]:
     """Parse dropouts, ``0,0.1``."""
     try:
@@ -103,7 +97,8 @@ def read_arguments() -> argparse.Namespace:
     parser = command_parser(__doc__, prog="python -m recipes.benchmark")
     add = parser.add_argument
     add("subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: all)")
-    add("--encodings", type=names, metavar="A,B", help="default: all; of updates sinusoidal")
+    add("--encodings", type=comma_separated, metavar="A,B",
+        help="default: all; of updates sinusoidal")  # fmt: skip
     add("--table", choices=list(papers.TABLES), help="a paper's table of costs, ours beside it")
     add("--lengths", type=lengths, metavar="M,N", help="tokens per sentence (default: 32,128,512; "
         "generation: 32,128; attention: 32,128,512,2048)")  # fmt: skip
@@ -205,13 +200,9 @@ def markdown(rows: Sequence[Row], measured_on: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comma_separated(rows: Sequence[Row], measured_on: str) -> str:
+def to_csv(rows: Sequence[Row], measured_on: str) -> str:
     """Return the table as CSV."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, [*rows[0], "measured"], lineterminator="\n")
-    table.writeheader()
-    table.writerows({**row, "measured": measured_on} for row in rows)
-    return text.getvalue()
+    return csv_table([[*rows[0], "measured"], *([*row.values(), measured_on] for row in rows)])
 
 
 def measure_table(name: str, args: argparse.Namespace, measured_on: str) -> str:
@@ -248,7 +239,7 @@ def main() -> None:
         for setting in settings_of(SUBJECTS[name], args):
             rows += measure(name, setting, args.rounds)
             if args.output:
-                render = comma_separated if args.output.endswith(".csv") else markdown
+                render = to_csv if args.output.endswith(".csv") else markdown
                 with replacing(args.output) as stream:
                     stream.write(render(rows, measured_on))
     print(markdown(rows, measured_on), end="")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, NamedTuple
 
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 Step = Callable[[], object]
@@ -60,6 +61,13 @@ class Setting:
     def sizes(self) -> ModelSize:
         """The size of the models."""
         return SHAPES[self.shape]
+
+    def dictionary(self) -> Dictionary:
+        """Return a dictionary of as many types as the models have."""
+        dictionary = Dictionary()
+        for index in range(self.sizes.entries - len(dictionary)):
+            dictionary.add_symbol(f"w{index}")
+        return dictionary
 
     def draw_tokens(self, left: bool = False) -> Tensor:
         """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter."""

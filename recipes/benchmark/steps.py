@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, Tuple
 
 import torch
-from fairseq.data import Dictionary
 from fairseq.models.roberta import model as roberta
 from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
@@ -71,9 +70,7 @@ def _model_options(contestant: str, setting: Setting) -> Namespace:
 
 def _build(architecture: Any, args: Namespace, setting: Setting) -> Any:
     """Build a model with random weights, for dictionaries of the setting's number of types."""
-    dictionary = Dictionary()
-    for index in range(setting.sizes.entries - len(dictionary)):
-        dictionary.add_symbol(f"w{index}")
+    dictionary = setting.dictionary()
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
     torch.manual_seed(1)
     return setting.cast(architecture.build_model(args, task))

@@ -11,7 +11,6 @@ from typing import Any, Dict, Iterator, List
 
 import torch
 from fairseq import options
-from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
@@ -65,9 +64,7 @@ def build_trainer(contestant: str, setting: Setting) -> Trainer:
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), words)
     )
-    dictionary = Dictionary()
-    for index in range(setting.sizes.entries - len(dictionary)):
-        dictionary.add_symbol(f"w{index}")
+    dictionary = setting.dictionary()
     task = TranslationTask(cfg.task, dictionary, dictionary)
     torch.manual_seed(1)
     trainer = Trainer(cfg, task, task.build_model(cfg.model), task.build_criterion(cfg.criterion))

@@ -7,13 +7,14 @@ figures in all rows: ``--seeds`` or more. Then it prints a caption.
 """
 
 import statistics
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.tables.intervals import Estimate
 from fairseq_posenc.tools.tables.length_table import by_length
-from fairseq_posenc.tools.tables.plots import line_style, new_figure, save
+from fairseq_posenc.tools.tables.plots import draw_estimates, line_style, new_figure, save
 from fairseq_posenc.tools.tables.runs import read_runs
 from recipes.claims.claim_figures import drawn_bits, figures_by_seed
 
@@ -35,13 +36,13 @@ class Measured(NamedTuple):
         seeds: those that have all figures in all rows.
         losses: of validation at the end of training, by row.
         ranges: of lengths, their names.
-        panels: a mean over seeds and its interval, ``(mean, low, high)``, by figure, row and range.
+        panels: means over seeds with their intervals, by figure, row and range.
     """
 
     seeds: List[int]
     losses: List[float]
     ranges: List[str]
-    panels: Dict[str, Dict[str, List[Tuple[Any, ...]]]]
+    panels: Dict[str, Dict[str, List[Estimate]]]
 
 
 def measure(runs: str, part: str, rows: Sequence[str], seeds: int) -> Measured:
@@ -65,16 +66,16 @@ def measure(runs: str, part: str, rows: Sequence[str], seeds: int) -> Measured:
     folders = {row: [f"{runs}/{part}/{row}/seed{seed}" for seed in common] for row in rows}
     table = by_length(read_runs([f"{r}={f}/score.json" for r in rows for f in folders[r]]))
     ranges = list(table.columns[1:])
-    bits: Dict[str, List[Tuple[Any, ...]]] = {}
+    bits = {}
     for row in rows:
         by_range = (figures_by_seed(runs, part, row, f"bits_of:{name}") for name in ranges)
         values = [[by_seed[seed] for seed in common] for by_seed in by_range]
         drawn = [drawn_bits(folders[row], name).var(ddof=1) for name in ranges]
         bits[row] = [
-            (statistics.mean(sample), *t_interval(sample, variance))
+            Estimate(statistics.mean(sample), *t_interval(sample, variance))
             for sample, variance in zip(values, drawn)
         ]
-    bleu = {row: [estimate[:3] for estimate in table.rows[row][1:]] for row in rows}
+    bleu = {row: table.rows[row][1:] for row in rows}
     losses = [statistics.mean(figures[row, "bits"][seed] for seed in common) for row in rows]
     return Measured(common, losses, ranges, {"BLEU": bleu, "bits": bits})
 
@@ -84,11 +85,9 @@ def draw(measured: Measured, output: str) -> None:
     figure = new_figure(10.0, 4.0)
     panels = list(zip(figure.subplots(1, 2), measured.panels.items()))
     for axes, (name, rows) in panels:
-        for number, (row, points) in enumerate(rows.items()):
-            places = [x + 0.08 * (number - (len(rows) - 1) / 2) for x in range(len(points))]
-            means, lows, highs = zip(*points)
-            sides = [[m - x for m, x in zip(means, lows)], [x - m for m, x in zip(means, highs)]]
-            axes.errorbar(places, means, yerr=sides, label=row, **line_style(number))
+        for number, (row, estimates) in enumerate(rows.items()):
+            shift = 0.08 * (number - (len(rows) - 1) / 2)
+            draw_estimates(axes, estimates, shift, row, line_style(number))
         axes.axvspan(-0.5, 0.5, color="0.92", linewidth=0, zorder=0)
         ranges = [f"{measured.ranges[0]}\nas in training", *measured.ranges[1:]]
         axes.set_xticks(range(len(ranges)), ranges)

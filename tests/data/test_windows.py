@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from fairseq_posenc.data.windows import WindowLayout, covering_tokens, widest_context
-from fairseq_posenc.errors import UsageError
 
 LAYOUTS = [WindowLayout(12, 3, 4), WindowLayout(12, 100, 4), WindowLayout(8, 1, 4), WindowLayout()]
 
@@ -75,18 +74,3 @@ OFFSETS = np.array([[0, 3], [4, 9], [9, 10], [11, 12]])
 )
 def test_the_tokens_that_share_a_character_with_a_span_are_found(start, end, expected):
     assert covering_tokens(OFFSETS, start, end) == expected
-
-
-@pytest.mark.parametrize(
-    ("layout", "message"),
-    [
-        (WindowLayout(67, 128, 64), "--max-positions 67 leaves no room"),
-        (WindowLayout(384, 0, 64), "--stride"),
-        (WindowLayout(384, 128, 0), "--max-query-length"),
-        (WindowLayout(-1, 128, 64), "must be 1 or more"),
-    ],
-)
-def test_layouts_without_room_are_refused(layout, message):
-    with pytest.raises(UsageError, match=message):
-        layout.check()
-    WindowLayout(68, 128, 64).check()

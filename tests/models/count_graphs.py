@@ -14,16 +14,14 @@ from argparse import Namespace
 from types import SimpleNamespace
 
 import torch
-from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from tests.tiny import dictionary_of
 
 STOCK = "stock"
-DICTIONARY = Dictionary()
-for word in range(46):
-    DICTIONARY.add_symbol(f"w{word}")
+DICTIONARY = dictionary_of(46)
 SOURCE = torch.randint(4, 50, (3, 11), generator=torch.Generator().manual_seed(1))
 SOURCE[1, :2] = DICTIONARY.pad()
 LENGTHS = SOURCE.ne(DICTIONARY.pad()).sum(1)

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 
 import pretend
 import torch
-from fairseq.data import Dictionary
 from fairseq.models.roberta.model import RobertaModel
 from fairseq.models.roberta.model import base_architecture as bert_architecture
 from fairseq.models.transformer import TransformerModel, base_architecture
@@ -23,6 +22,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq_posenc.encodings import names
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from tests.tiny import dictionary_of
 
 STOCK = "stock"
 HEADS, BATCH, SOURCE, TARGET = 2, 3, 11, 9
@@ -34,9 +34,7 @@ PRECISIONS = {
     "bfloat16": (torch.bfloat16, None),
     "amp": (torch.float32, torch.float16),
 }
-DICTIONARY = Dictionary()
-for word in range(46):
-    DICTIONARY.add_symbol(f"w{word}")
+DICTIONARY = dictionary_of(46)
 PAD = DICTIONARY.pad()
 TASK = SimpleNamespace(
     source_dictionary=DICTIONARY, target_dictionary=DICTIONARY, max_positions=lambda: 512

@@ -189,7 +189,9 @@ def test_positions_that_cannot_be_answers_get_no_gradient(make_task):
     ("options", "message"),
     [
         ({"max_positions": 9}, "--max-positions 9 leaves no room"),
+        ({"max_positions": -1}, "must be 1 or more"),
         ({"stride": 0}, "--stride"),
+        ({"max_query_length": 0}, "--max-query-length"),
         ({"max_answer_length": 0}, "--max-answer-length 0"),
         ({"n_best": 0}, "--n-best 0"),
         ({"data": "nowhere"}, "nowhere/dict.txt"),
@@ -198,6 +200,7 @@ def test_positions_that_cannot_be_answers_get_no_gradient(make_task):
 def test_options_that_allow_no_answer_are_refused(make_task, options, message):
     with pytest.raises(UsageError, match=message):
         make_task(**options)
+    make_task(max_positions=10)  # room for one token
 
 
 def test_questions_that_are_cut_are_counted(make_task, caplog):

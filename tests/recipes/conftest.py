@@ -1,5 +1,6 @@
-"""A fine-tuning recipe with stand-ins for what trains and predicts."""
+"""Recipes with stand-ins for what prepares, trains, scores and predicts."""
 
+import ast
 import json
 import os
 import sys
@@ -106,6 +107,70 @@ def lay_out(folder, program):
 
 def texts_in(folder):
     return [word for s in ("train", "valid", "test") for word in (f"--{s}", folder / s)]
+
+
+# Every program: leaves what --output and the like name, and its words behind; trains on nothing.
+STAND_IN = f"""#!{sys.executable} -IS
+import os, sys
+from pathlib import Path
+
+name, words = Path(sys.argv[0]).name, sys.argv[1:]
+if name == "python" and words[:2] == ["-m", "recipes.lib"]:
+    os.execv({sys.executable!r}, [{sys.executable!r}, *words])
+with open(os.environ["STAND_IN"] + "/log", "a") as log:
+    print(repr([name, *words]), file=log)
+for flag in "--output", "--destdir", "--save-dir":
+    place = words.index(flag) + 1 if flag in words else len(words)
+    for word in words[place : place + 1]:
+        folder = flag != "--output" or not Path(word).suffix
+        Path(word if folder else os.path.dirname(word)).mkdir(parents=True, exist_ok=True)
+        if not folder:
+            Path(word).write_text("made")
+if name == "fairseq-train":
+    Path(words[words.index("--save-dir") + 1], "checkpoint_last.pt").write_text("model")
+print("| position:stand-in")
+"""
+OWN = (
+    "recipes/own.sh --source-lang en --target-lang fr --encodings shaw --seeds 1 --epochs 1".split()
+)
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The environment of recipes that find text, and stand-ins for all programs."""
+    return lay_out(tmp_path, STAND_IN)
+
+
+@pytest.fixture
+def work(start, environment):
+    """A function that runs a recipe with stand-ins; returns what it prints, and its status."""
+
+    def work(*command, **others):
+        process = start("bash", *command, "--device", "cpu", **environment, **others)
+        return process.communicate()[0], process.returncode
+
+    return work
+
+
+@pytest.fixture
+def own(work, tmp_path):
+    """A function that runs own.sh from its data on, with the text beside the run folder."""
+
+    def own(*options, run="run", **environment):
+        run_dir = "--run-dir", run if run.startswith("-") else tmp_path / run
+        return work(*OWN, *texts_in(tmp_path), *run_dir, "--stage", "2", *options, **environment)
+
+    return own
+
+
+def log(tmp_path):
+    """Lists of the words of all commands that stand-ins have run."""
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    return [ast.literal_eval(line) for line in lines]
+
+
+def trainings(tmp_path):
+    return [words for words in log(tmp_path) if words[0] == "fairseq-train"]
 
 
 class Recipe:

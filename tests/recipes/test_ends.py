@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.conftest import lay_out, texts_in
-from tests.recipes.test_settings import OWN, STAND_IN
+from tests.recipes.conftest import OWN, STAND_IN, lay_out, texts_in
 
 # a training that only says which process it is, until the file `go` is there
 WAITS = STAND_IN.replace(
@@ -118,14 +117,12 @@ def test_a_recipe_is_found_by_a_symbolic_link_and_a_folder_or_pipe_for_a_file_is
     (tmp_path / "link.sh").symlink_to(Path("recipes/own.sh").resolve())
     printed, status = run(tmp_path / "link.sh", "--help")
     assert status == 0 and printed.startswith("usage: bash recipes/own.sh")
-    texts = [
-        word for split in ("train", "valid", "test") for word in (f"--{split}", tmp_path / split)
-    ]
     for split in ("train", "valid", "test"):
         for language in ("en", "fr"):
             (tmp_path / f"{split}.{language}").write_text("text\n")
     (tmp_path / "run/settings").mkdir(parents=True)
-    words = [*OWN, *texts, "--run-dir", tmp_path / "run", "--stage", "2", "--device", "cpu"]
+    run_dir = "--run-dir", tmp_path / "run"
+    words = [*OWN, *texts_in(tmp_path), *run_dir, "--stage", "2", "--device", "cpu"]
     printed, status = run(*words)
     assert (
         status == 1 and printed.count("\n") == 1 and "run/settings is a folder, a pipe" in printed

@@ -1,6 +1,5 @@
 """Stages, plans and notes of recipes. What they train is tested end to end."""
 
-import gzip
 import json
 import os
 import shlex
@@ -97,37 +96,6 @@ def test_a_full_disk_ends_a_recipe_before_it_downloads(start, tmp_path, recipe, 
     *_, last = process.communicate()[0].splitlines()
     assert process.returncode == 1 and f" 0 MB left; archives of {megabytes} MB need four" in last
     assert not list((tmp_path / "run").glob("raw/*"))
-
-
-@pytest.fixture
-def multi30k(start, tmp_path):
-    """A function that prepares small files named as Multi30k's; returns status and output."""
-    for name in ("raw", "other"):
-        (tmp_path / name).mkdir()
-        for split in ("train", "val", "test_2016_flickr"):
-            for language in ("en", "de"):
-                text = "\n".join(f"{name} {split} {number} ." for number in range(40))
-                with gzip.open(tmp_path / name / f"{split}.{language}.gz", "wt") as stream:
-                    stream.write(text + "\n")
-
-    def multi30k(run, *options, raw="raw"):
-        command = ["bash", "recipes/multi30k.sh", "--stage", "2", "--stop-stage", "2"]
-        command += ["--raw-dir", tmp_path / raw, "--run-dir", run, "--device", "cpu", *options]
-        process = start(*command)
-        return process.communicate()[0], process.returncode
-
-    return multi30k
-
-
-def test_a_setting_and_other_files_have_a_folder_of_their_own(multi30k, tmp_path):
-    assert multi30k(tmp_path / "run")[1] == 0
-    for options in (["--setting", "interpolate"], ["--setting", "extrapolate"]):
-        printed, status = multi30k(tmp_path / "run", *options)
-        assert status == 1 and printed.count("\n") == 1
-        assert f"(then: --setting vanilla; now: {options[0]} {options[1]}" in printed
-        assert "give another --run-dir" in printed and "delete" not in printed
-    printed, status = multi30k(tmp_path / "run", raw="other")
-    assert status == 1 and printed.count("\n") == 1 and "(then: --text " in printed
 
 
 @pytest.mark.parametrize("recipe", ["quickstart", "multi30k", "python_docs"])

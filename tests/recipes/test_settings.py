@@ -3,80 +3,19 @@
 The recipes are real; what prepares, trains and scores is a stand-in that leaves the files behind.
 """
 
-import ast
+import gzip
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fairseq_posenc.version import __version__
 from recipes.lib import settings
-from tests.recipes.conftest import lay_out, texts_in
+from tests.recipes.conftest import OWN, STAND_IN, log, texts_in, trainings
 
-# Every program: leaves what --output and the like name, and its words behind; trains on nothing.
-STAND_IN = f"""#!{sys.executable} -IS
-import os, sys
-from pathlib import Path
-
-name, words = Path(sys.argv[0]).name, sys.argv[1:]
-if name == "python" and words[:2] == ["-m", "recipes.lib"]:
-    os.execv({sys.executable!r}, [{sys.executable!r}, *words])
-with open(os.environ["STAND_IN"] + "/log", "a") as log:
-    print(repr([name, *words]), file=log)
-for flag in "--output", "--destdir", "--save-dir":
-    place = words.index(flag) + 1 if flag in words else len(words)
-    for word in words[place : place + 1]:
-        folder = flag != "--output" or not Path(word).suffix
-        Path(word if folder else os.path.dirname(word)).mkdir(parents=True, exist_ok=True)
-        if not folder:
-            Path(word).write_text("made")
-if name == "fairseq-train":
-    Path(words[words.index("--save-dir") + 1], "checkpoint_last.pt").write_text("model")
-print("| position:stand-in")
-"""
-OWN = (
-    "recipes/own.sh --source-lang en --target-lang fr --encodings shaw --seeds 1 --epochs 1".split()
-)
 ODD = ["a b", "it's", 'a"b', "a\tb", "$(touch pwned)", "x{seed}", "-lead", "é", "`id`;&|<>*?\\"]
-
-
-@pytest.fixture
-def environment(tmp_path):
-    return lay_out(tmp_path, STAND_IN)
-
-
-@pytest.fixture
-def work(start, environment):
-    """A function that runs a recipe with stand-ins; returns what it prints, and its status."""
-
-    def work(*command, **others):
-        process = start("bash", *command, "--device", "cpu", **environment, **others)
-        return process.communicate()[0], process.returncode
-
-    return work
-
-
-@pytest.fixture
-def own(work, tmp_path):
-    """A function that runs own.sh from its data on, with the text beside the run folder."""
-
-    def own(*options, run="run", **environment):
-        run_dir = "--run-dir", run if run.startswith("-") else tmp_path / run
-        return work(*OWN, *texts_in(tmp_path), *run_dir, "--stage", "2", *options, **environment)
-
-    return own
-
-
-def log(tmp_path):
-    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
-    return [ast.literal_eval(line) for line in lines]
-
-
-def trainings(tmp_path):
-    return [words for words in log(tmp_path) if words[0] == "fairseq-train"]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +181,25 @@ def test_each_encoding_is_trained_on_all_lengths_too_and_stands_in_the_same_repo
     assert (tmp_path / "run/settings").read_text() == settings_of_first
 
 
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("train: 60 pairs", 1),
+        ("train: 58 of 60 pairs kept; 2 (3.3%) left out: 2 with an empty side", 1),
+        (
+            "train: 58 of 60 pairs kept; 2 (3.3%) left out: 2 longer than --max-length 40 subwords",
+            0,
+        ),
+    ],
+)
+def test_a_limit_that_leaves_nothing_out_trains_nothing_twice(own, tmp_path, line, status):
+    (tmp_path / "bin" / "posenc").write_text(f"{STAND_IN}print({line!r})\n")
+    printed, found = own("--longest", "40,none")
+    assert found == status and printed.count("would be the same") == status, printed
+    assert len(trainings(tmp_path)) == (0 if status else 2)
+    assert own("--longest", "40,none", "--plan")[1] == 0
+
+
 @pytest.mark.parametrize("longest", ["none", "40,50", "0", "40,none,none"])
 def test_a_limit_of_another_form_is_refused(own, longest):
     printed, status = own("--longest", longest)
@@ -263,9 +221,28 @@ def test_other_text_in_the_same_folder_is_refused(work, tmp_path, recipe):
     assert status == 1 and "was made with other settings (then: --text" in printed
 
 
+def test_a_setting_and_other_files_have_a_folder_of_their_own(work, tmp_path):
+    for name in ("raw", "other"):
+        (tmp_path / name).mkdir()
+        for split in ("train", "val", "test_2016_flickr"):
+            for language in ("en", "de"):
+                path = tmp_path / name / f"{split}.{language}.gz"
+                path.write_bytes(gzip.compress(f"{name} {split}\n".encode()))
+    command = ["recipes/multi30k.sh", "--stage", "2", "--stop-stage", "2"]
+    command += ["--run-dir", tmp_path / "run", "--raw-dir"]
+    assert work(*command, tmp_path / "raw")[1] == 0
+    for options in (["--setting", "interpolate"], ["--setting", "extrapolate"]):
+        printed, status = work(*command, tmp_path / "raw", *options)
+        assert status == 1 and printed.count("\n") == 1
+        assert f"(then: --setting vanilla; now: {options[0]} {options[1]}" in printed
+        assert "give another --run-dir" in printed and "delete" not in printed
+    printed, status = work(*command, tmp_path / "other")
+    assert status == 1 and printed.count("\n") == 1 and "(then: --text " in printed
+
+
 def test_other_subwords_in_the_same_folder_are_refused(work, tmp_path):
-    text = [word for s in ("train", "valid", "test") for word in (f"--{s}", tmp_path / s)]
-    command = ["recipes/longer_inputs.sh", "--source-lang", "en", "--target-lang", "fr", *text]
+    command = ["recipes/longer_inputs.sh", "--source-lang", "en", "--target-lang", "fr"]
+    command += texts_in(tmp_path)
     command += ["--model", tmp_path / "test.txt", "--run-dir", tmp_path / "run", "--seeds", "1"]
     command += ["--encodings", "shaw", "--stage", "2", "--stop-stage", "4", "--subwords"]
     for name in "one", "two":
@@ -286,6 +263,32 @@ def test_an_old_score_without_what_it_was_made_from_is_made_again(own, tmp_path)
     printed, status = own()
     assert status == 0 and "1 cells, 0 finished before" in printed
     assert len(trainings(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("name", ["settings", "shaw/settings", "shaw/seed1/settings"])
+def test_emptied_settings_are_not_taken_for_those_of_now(own, tmp_path, name):
+    own()
+    settings_file = tmp_path / "run" / name
+    before = settings_file.read_text()
+    settings_file.write_text("")
+    printed, status = own("--", "--lr", "0.1")
+    assert status == 1 and f"{settings_file} is empty, which says with what" in printed, printed
+    assert settings_file.read_text() == "" and len(trainings(tmp_path)) == 1
+    settings_file.unlink()  # as the message advises
+    printed, status = own()
+    assert status == 0 and "1 finished before" in printed and settings_file.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["data.done", "shaw/seed1/cell.json"])
+def test_other_emptied_files_are_made_again_and_no_cell_is(own, tmp_path, name):
+    own()
+    file = tmp_path / "run" / name
+    before = file.read_text()
+    file.write_text("")
+    printed, status = own()
+    assert status == 0 and file.read_text() == before, printed
+    assert "1 finished before" in printed and len(trainings(tmp_path)) == 1
+    assert ("stage 2: data: finished in" in printed) == (name == "data.done")
 
 
 @pytest.mark.parametrize("name", ODD)

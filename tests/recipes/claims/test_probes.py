@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
@@ -16,6 +15,7 @@ from fairseq_posenc.tools.analyses.models import LoadedModel
 from recipes.claims import probes
 from recipes.claims.probe_tasks import swapped, write_tasks
 from recipes.corpus.grammar import PortableRandom
+from tests.tiny import binarise
 
 TRAINED = 12
 
@@ -27,14 +27,11 @@ def text(tmp_path):
     for word in range(20):
         dictionary.add_symbol(f"w{word}", n=word + 1)
     dictionary.save(str(tmp_path / "dict.txt"))
-    rng = np.random.default_rng(1)
-    builder = MMapIndexedDatasetBuilder(str(tmp_path / "valid.bin"), dtype=np.uint16)
+    rng, sentences = np.random.default_rng(1), []
     for number in range(60):
         words = rng.integers(4, len(dictionary), rng.integers(2, 7))
-        builder.add_item(torch.tensor([*words, dictionary.eos()]))
-        if number % 6 == 5:
-            builder.add_item(torch.tensor([dictionary.eos()]))
-    builder.finalize(str(tmp_path / "valid.idx"))
+        sentences += [[*words, dictionary.eos()], *[[dictionary.eos()]] * (number % 6 == 5)]
+    binarise(tmp_path / "valid", sentences)
     return tmp_path
 
 

@@ -53,7 +53,7 @@ def test_the_picture_has_the_seeds_with_all_figures_of_all_rows(tmp_path, capsys
     assert (found.seeds, found.ranges) == ([2, 3], ["1-20", "21+"])
     assert found.losses == pytest.approx([0.25, 0.25])
     for panel, expected in (("BLEU", 65.67), ("bits", 2.25)):
-        mean, low, high = found.panels[panel]["b"][1]
+        mean, low, high, _ = found.panels[panel]["b"][1]
         assert mean == pytest.approx(expected, abs=0.01) and low < mean < high
     output = tmp_path / "picture.png"
     command = f"side_by_side --runs {tmp_path} --rows a,b --seeds 2 --output {output}"

@@ -17,11 +17,8 @@ from recipes.exports.random_models import BERT, LANGUAGE_MODEL, ExportedClass, w
 from tests.tiny import checkpoint_of, dictionary_of
 
 PAD, EOS = 1, 2
-PRE_NORM = {
-    "encoder_normalize_before": True,
-    "decoder_normalize_before": True,
-    "share_all_embeddings": True,
-}
+NORMS_BEFORE = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+PRE_NORM = {**NORMS_BEFORE, "share_all_embeddings": True}
 
 
 def dictionary(types):
@@ -154,6 +151,22 @@ def translate():
         return [[(h["tokens"].tolist(), float(h["score"])) for h in one] for one in found]
 
     return search
+
+
+def teach(model, draw, rate):
+    """Train a model for some seconds on sources and targets that ``draw`` makes for each step."""
+    torch.manual_seed(1)
+    for module in model.train().modules():
+        getattr(module, "reset_parameters", int)()  # not the strong ones of the fixture
+    model.encoder.embed_tokens.weight.data *= 0.1
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    for step in range(150):
+        source, target = draw(step)  # both end with EOS
+        output = model(source, None, torch.cat([target[:, -1:], target[:, :-1]], 1))[0]
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(output.flatten(0, 1), target.flatten()).backward()
+        optimizer.step()
+    return model.eval().state_dict()
 
 
 @pytest.fixture

@@ -16,18 +16,18 @@ from fairseq_posenc.tools.convert.ctranslate2.positions import (
     t5_buckets,
     to_ct2_tables,
 )
+from tests.tools.convert.conftest import NORMS_BEFORE
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 EOS = 2
 SHORT = {"position_num_buckets": 8, "position_max_distance": 6}
-PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 CASES = [
     *[(name, {}) for name in names()],
     ("shape", {"position_eval_shift": 7, "prepend_source_bos": True}),
-    ("cape", {"position_source_scale": 1.3, **PRE_NORM}),
+    ("cape", {"position_source_scale": 1.3, **NORMS_BEFORE}),
     ("shaw", {"position_max_distance": 3, "position_shared_tables": True}),
     ("t5", {"position_sharing": "layers", **SHORT}),
-    ("t5", {"position_sharing": "none", **SHORT, **PRE_NORM}),
+    ("t5", {"position_sharing": "none", **SHORT, **NORMS_BEFORE}),
     ("t5", {"position_sharing": "heads", **SHORT}),
     ("rel_scalar", {"position_sharing": "layers", "max_source_positions": 9}),
     ("rel_scalar", {"max_source_positions": 9, "max_target_positions": 5}),
@@ -35,12 +35,12 @@ CASES = [
     ("rotary", {"encoder_embed_dim": 8, "encoder_attention_heads": 4, "decoder_layers": 1}),
     ("rotary", {"position_base": 300.0, "position_scale": 3.0, "encoder_attention_heads": 1}),
     ("rotary", {"position_scale": 4.0, "position_scale_method": "ntk"}),
-    ("kerple", {"position_sharing": "layers", **PRE_NORM}),
+    ("kerple", {"position_sharing": "layers", **NORMS_BEFORE}),
     ("randomized", {"position_inner": "rotary"}),
     ("randomized", {"position_inner": "kerple"}),
     ("learned", {"share_all_embeddings": True, "layernorm_embedding": True}),
     ("none", {"activation_fn": "gelu", "no_scale_embedding": True, "decoder_attention_heads": 4}),
-    ("sinusoidal", {"no_decoder_final_norm": True, **PRE_NORM}),
+    ("sinusoidal", {"no_decoder_final_norm": True, **NORMS_BEFORE}),
 ]
 
 

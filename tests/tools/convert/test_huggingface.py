@@ -10,7 +10,7 @@ from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
 from fairseq_posenc.tools.convert.huggingface.load import import_model
 from fairseq_posenc.tools.convert.huggingface.verify import inputs
-from tests.tools.convert.conftest import PRE_NORM
+from tests.tools.convert.conftest import NORMS_BEFORE, PRE_NORM
 
 transformers = pytest.importorskip("transformers")
 PAD, EOS = 1, 2
@@ -44,7 +44,6 @@ BERT = [
 TIED = {"share_decoder_input_output_embed": True}
 BLOOM = {"layernorm_embedding": True, "activation_fn": "gelu_accurate"}
 ADAPTIVE = {"adaptive_input": True, "adaptive_input_cutoff": "10,20"}
-PRE_NORM = dict.fromkeys(("encoder_normalize_before", "decoder_normalize_before"), True)
 NARROW = {**BLOOM, "decoder_ffn_embed_dim": 64}
 LANGUAGE_MODELS = [
     ("sinusoidal", {}, "XGLM"),
@@ -214,7 +213,7 @@ def test_what_cannot_come_back_after_training_is_refused(bert_checkpoint, data, 
         ("bert_checkpoint", "t5", {"activation_fn": "gelu_fast"}, "needs --activation-fn gelu"),
         ("checkpoint", "sinusoidal", {"encoder_normalize_before": True}, "one side alone, which"),
         ("checkpoint", "none", {"layernorm_embedding": True}, "no place for .*layernorm_embedding"),
-        ("checkpoint", "learned", PRE_NORM, "has one set of embeddings, as after --share-all"),
+        ("checkpoint", "learned", NORMS_BEFORE, "has one set of embeddings, as after --share-all"),
         ("lm_checkpoint", "shaw", {}, "class for .*shaw and LayerNorm before .*-layer; --to safe"),
         ("lm_checkpoint", "alibi", {}, "Bloom.* with --layernorm-embedding, --activation-fn gelu"),
         ("lm_checkpoint", "alibi", {"activation_fn": "gelu_fast"}, "with --layernorm-embedding$"),

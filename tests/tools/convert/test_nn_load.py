@@ -13,11 +13,11 @@ from fairseq_posenc.attention.admin import unit_profile
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface, to_safetensors
+from tests.tools.convert.conftest import NORMS_BEFORE
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 pytest.importorskip("safetensors")
 PAD, EOS = 1, 2
-PRE_NORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 LAYERNORMED = {"layernorm_embedding": True, "activation_fn": "gelu", "no_scale_embedding": True}
 
 
@@ -72,11 +72,11 @@ def test_every_encoding_computes_what_it_does_in_fairseq(request, data, tmp_path
 @pytest.mark.parametrize(
     "kind, write, encoding, options",
     [
-        ("checkpoint", to_safetensors, "shaw", {**PRE_NORM, "decoder_layers": 3}),
+        ("checkpoint", to_safetensors, "shaw", {**NORMS_BEFORE, "decoder_layers": 3}),
         ("checkpoint", to_safetensors, "cape", {"position_source_scale": 1.3, **LAYERNORMED}),
         ("checkpoint", to_safetensors, "tupe", {"decoder_embed_dim": 32}),
         ("checkpoint", to_safetensors, "t5", {"admin_profile": "unit"}),
-        ("checkpoint", to_safetensors, "alibi", {**PRE_NORM, "no_decoder_final_norm": True}),
+        ("checkpoint", to_safetensors, "alibi", {**NORMS_BEFORE, "no_decoder_final_norm": True}),
         ("checkpoint", to_huggingface, "learned", {"share_all_embeddings": True}),
         ("bert_checkpoint", to_safetensors, "rel_scalar", {"position_segments": "per_head"}),
         ("bert_checkpoint", to_huggingface, "rotary", {"position_segments": "input"}),

@@ -22,6 +22,7 @@ from fairseq_posenc.tools.convert.huggingface.tokenizers import (
 )
 from fairseq_posenc.tools.convert.huggingface.verify import inputs, padded
 from fairseq_posenc.tools.translation import bpe, pieces
+from tests.tools.convert.conftest import teach
 
 LINES = 10_000
 WORDS = "the small house of an old man isn't red but Größe naive café 1,500 co-operate".split()
@@ -124,22 +125,11 @@ def test_of_two_ways_to_cut_with_equal_scores_either_counts(theirs, scores, ties
         assert compare_tokenizers(pair, dictionary, [numbers], "bin") == ties
 
 
-def taught(model):
-    """Train a model to write the last two tokens of its source three times."""
-    torch.manual_seed(1)
-    for module in model.train().modules():
-        getattr(module, "reset_parameters", int)()  # not the strong ones of the fixture
-    model.encoder.embed_tokens.weight.data *= 0.1
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(150):
-        source = torch.randint(4, 40, (64, 4))
-        source[:, -1] = 2
-        target = torch.cat([source[:, 1:3].repeat(1, 3), source[:, -1:]], 1)
-        output = model(source, None, torch.cat([source[:, -1:], target[:, :-1]], 1))[0]
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(output.flatten(0, 1), target.flatten()).backward()
-        optimizer.step()
-    return model.eval()
+def last_words_thrice(_):
+    """Three words, and the last two of them three times."""
+    source = torch.randint(4, 40, (64, 4))
+    source[:, -1] = 2
+    return source, torch.cat([source[:, 1:3].repeat(1, 3), source[:, -1:]], 1)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +144,7 @@ def test_a_trained_model_translates_as_in_fairseq(
     before["position_source_scale"] = scale
     path, model = checkpoint("cape", share_all_embeddings=True, **before)
     state = load_checkpoint(path)
-    state["model"] = taught(model).state_dict()
+    state["model"] = teach(model, last_words_thrice, 0.003)
     torch.save(state, path)
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf").eval()

@@ -11,10 +11,10 @@ import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.tools.convert.ctranslate2.model import to_ctranslate2
+from tests.tools.convert.conftest import EOS, teach
 
 pytest.importorskip("ctranslate2")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "export.md"
-EOS = 2
 # what stands for SentencePiece here: words are its pieces
 PIECES = """
 class SentencePieceProcessor:
@@ -24,22 +24,10 @@ class SentencePieceProcessor:
 """
 
 
-def teach(model):
-    """Train a model for a second or two to say words backwards."""
-    torch.manual_seed(1)
-    for parameter in model.train().parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.xavier_uniform_(parameter)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for step in range(120):
-        words = torch.randint(4, 12, (24, 1 + step % 4))
-        end = torch.full((24, 1), EOS)
-        source, target = torch.cat([words, end], 1), torch.cat([words.flip(1), end], 1)
-        output = model(source, None, torch.cat([end, target[:, :-1]], 1))[0]
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(output.flatten(0, 1), target.flatten()).backward()
-        optimizer.step()
-    return model.eval().state_dict()
+def backwards(step):
+    """Words, and the same backwards."""
+    words, end = torch.randint(4, 12, (24, 1 + step % 4)), torch.full((24, 1), EOS)
+    return torch.cat([words, end], 1), torch.cat([words.flip(1), end], 1)
 
 
 def test_the_page_translates_as_fairseq_does(checkpoint, translate, tmp_path):
@@ -49,7 +37,7 @@ def test_the_page_translates_as_fairseq_does(checkpoint, translate, tmp_path):
         encoder_normalize_before=True, decoder_normalize_before=True,
     )  # fmt: skip
     state = load_checkpoint(path)
-    state["model"] = teach(model)
+    state["model"] = teach(model, backwards, 0.01)
     torch.save(state, path)
     to_ctranslate2(str(path), str(tmp_path / "ct2"), str(tmp_path / "bin"))
     draw = random.Random(5)

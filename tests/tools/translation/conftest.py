@@ -3,7 +3,9 @@
 import random
 
 import pytest
+import regex
 from sacrebleu.dataset import DATASETS
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from fairseq_posenc.tools.translation.corpora import Cleaning, Corpus, Part
 
@@ -25,6 +27,17 @@ def hard_lines():
     lines = ["".join(dice.choices(PIECES, k=dice.randint(0, 40))) for _ in range(400)]
     # a rule for several lines at once must not see the next line's beginning
     return lines + ['He said "yes."', "< no >", '"Ja."', " (", ") .", ",", "5", " %", "'", "''", ""]
+
+
+def tokenise_slowly(lines, moses):
+    """What sacremoses makes of each line by itself."""
+    normaliser, tokenizer = MosesPunctNormalizer(moses.language), MosesTokenizer(moses.language)
+    for line in lines:
+        if moses.normalise:
+            line = normaliser.normalize(line.strip())
+        if moses.printable:
+            line = regex.sub(r"\p{C}", " ", line)
+        yield tokenizer.tokenize(line, moses.aggressive, return_str=True, escape=moses.escape)
 
 
 def sgm(sentences):

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-import regex
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
+from fairseq_posenc.data.segmentation import Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.translation.corpora import CORPORA, Cleaning, Part
 from fairseq_posenc.tools.translation.text import prepare_text
+from tests.tools.translation.conftest import tokenise_slowly
 
 LANGUAGES = ("en", "de")
 
@@ -22,19 +22,17 @@ def read(folder, name):
 
 def slowly(pairs, corpus):
     """Training and held-out text of all parts, one line at a time."""
-    tools = [(MosesPunctNormalizer(name), MosesTokenizer(name)) for name in LANGUAGES]
-    kept = []
-    for pair in pairs:
-        tokens = []
-        for line, (normaliser, tokenizer) in zip(pair, tools):
-            if corpus.normalise:
-                line = regex.sub(r"\p{C}", " ", normaliser.normalize(line.strip()))
-            tokens.append(tokenizer.tokenize(line, corpus.aggressive, return_str=True))
+    sides, kept = [], []
+    for language, side in zip(LANGUAGES, zip(*pairs)):
+        normalise = corpus.normalise
+        moses = Moses(language, normalise, printable=normalise, aggressive=corpus.aggressive)
+        sides.append(tokenise_slowly(side, moses))
+    for tokens in zip(*sides):
         lengths = [len(line.split()) for line in tokens]
         if not corpus.before_bpe or (
             min(lengths) > 0 and max(lengths) <= 80 and max(lengths) <= 9 * min(lengths)
         ):
-            kept.append(tuple(tokens))
+            kept.append(tokens)
     every = corpus.hold_out or len(kept) + 1
     held_out = kept[every - 1 :: every]
     del kept[every - 1 :: every]

@@ -3,25 +3,10 @@
 import gzip
 
 import pytest
-import regex
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from fairseq_posenc.data.segmentation import Moses, tokenise_lines
 from fairseq_posenc.tools.translation.tokens import tokenise_file
-
-
-def slowly(lines, moses):
-    normaliser, tokenizer = (
-        MosesPunctNormalizer(moses.language),
-        MosesTokenizer(moses.language),
-    )
-    for line in lines:
-        if moses.normalise:
-            line = normaliser.normalize(line.strip())
-        if moses.printable:
-            line = regex.sub(r"\p{C}", " ", line)
-        yield tokenizer.tokenize(line, moses.aggressive, return_str=True, escape=moses.escape)
-
+from tests.tools.translation.conftest import tokenise_slowly
 
 OPTIONS = [
     {},
@@ -35,7 +20,7 @@ OPTIONS = [
 @pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "xx"])
 def test_hard_lines_are_tokenised_as_line_by_line(hard_lines, language, options):
     moses = Moses(language, **options)
-    assert tokenise_lines(hard_lines, moses) == list(slowly(hard_lines, moses))
+    assert tokenise_lines(hard_lines, moses) == list(tokenise_slowly(hard_lines, moses))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -58,5 +43,5 @@ def test_the_command_normalises_punctuation_where_it_is_asked_to(
     files += ("--normalise-punctuation",) * normalise
     run("posenc", "prepare", "tokenise", "--language", "de", *files)
     lines = [line.rstrip("\r") for line in hard_lines]
-    expected = slowly(lines, Moses("de", normalise, escape=False))
+    expected = tokenise_slowly(lines, Moses("de", normalise, escape=False))
     assert (tmp_path / "out").read_bytes().decode() == "".join(f"{line}\n" for line in expected)
