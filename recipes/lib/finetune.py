@@ -277,9 +277,24 @@ class FineTuning(Experiment):
                     f"there is no model of {label}, {model}; run "
                     f"{self.config['pretrain-recipe']}, or give --pretrained or --pretrain"
                 )
+            self._check_finished(label, model)
             self._checksums[label] = checksum([model])
         self._lengths = {task: self.count_updates(task) for task in self.tasks}
         super().run_cells(titles)
+
+    def _check_finished(self, label: str, model: str) -> None:
+        """Raise UsageError if a recipe's pre-training has not finished; tell of one that was given."""
+        folder = os.path.dirname(model)
+        if os.path.exists(f"{folder}/train.done") or not os.path.exists(f"{folder}/cell.json"):
+            return
+        if label in self.pretrained:
+            self.say(f"warning: the pre-training in {folder} has not finished")
+        else:
+            raise UsageError(
+                f"the pre-training in {folder} has not finished: start "
+                f"{self.config['pretrain-recipe']} again, which goes on, or give --pretrained "
+                f"{label}={model} to fine-tune it as it is"
+            )
 
     def print_cells(self, titles: Sequence[str]) -> None:
         """Print the commands of all cells, for each task in loops over seeds and learning rates."""

@@ -168,6 +168,21 @@ def test_a_row_without_a_model_is_named(recipe):
     assert "--pretrained a=…: the rows are c" in recipe("--encodings", "c=learned", status=1)
 
 
+def test_a_pretraining_that_has_not_finished_is_told(recipe):
+    folder = recipe.home / "pre/b/seed1"
+    folder.mkdir(parents=True)
+    for place in (recipe.home, folder):
+        (place / "cell.json").write_text("{}")
+    (folder / "checkpoint_last.pt").write_text("model")
+    words = "--encodings", "a=learned,b=shaw", "--pretrain-dir", str(recipe.home / "pre")
+    printed = recipe(*words, status=1)
+    assert f"warning: the pre-training in {recipe.home} has not finished" in printed
+    assert f"the pre-training in {folder} has not finished: start recipes/rel_scalar" in printed
+    for place in (recipe.home, folder):
+        (place / "train.done").touch()
+    assert "has not finished" not in recipe(*words)
+
+
 def test_each_gpu_has_one_cell_at_a_time(recipe):
     seeds = "1,2,3,4,5"
     recipe("--device", "cuda", "--seeds", seeds, CUDA_VISIBLE_DEVICES="3,7")
