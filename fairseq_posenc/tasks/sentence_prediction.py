@@ -17,7 +17,7 @@ from fairseq_posenc.criterions.sentence_prediction import (
 from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.pairs import PairDataset
 from fairseq_posenc.data.sentence_folder import Description
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.metrics import glue
 from fairseq_posenc.options import option
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask, Predictions
@@ -154,4 +154,14 @@ class PosencSentencePredictionTask(FineTuningTask):
 
     def state_dict(self) -> Dict[str, Any]:
         """Return the properties of a folder that a checkpoint's folder must share."""
-        return {"labels": self.description.labels, **super().state_dict()}
+        labels = {"labels": self.description.labels, "benchmark": self.benchmark}
+        return {**labels, **super().state_dict()}
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Refuse as the base does, and warn of a model that was trained for another task."""
+        trained_for = str(state_dict.get("benchmark", self.benchmark))
+        super().load_state_dict({**state_dict, "benchmark": self.benchmark})
+        # what is for tests alone, as XNLI, is for models of another
+        if trained_for != self.benchmark and "train" in self.description.splits:
+            names = printable(trained_for), self.cfg.data, self.benchmark
+            logger.warning("the model was fine-tuned for %s, and %s is of %s", *names)

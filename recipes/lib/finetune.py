@@ -283,7 +283,7 @@ class FineTuning(Experiment):
         super().run_cells(titles)
 
     def _check_finished(self, label: str, model: str) -> None:
-        """Raise UsageError if a recipe's pre-training has not finished; tell of one that was given."""
+        """Refuse a model whose pre-training has not finished, and tell of one that was given."""
         folder = os.path.dirname(model)
         if os.path.exists(f"{folder}/train.done") or not os.path.exists(f"{folder}/cell.json"):
             return

@@ -253,6 +253,18 @@ def test_a_checkpoint_predicts_only_with_its_own_labels_and_vocabulary(folder):
         task.load_state_dict({**task.state_dict(), "vocabulary": 1})
 
 
+def test_a_model_of_another_task_with_the_same_labels_is_told(folder, caplog):
+    state = task_of(folder("QNLI")).state_dict()
+    task_of(folder("RTE")).load_state_dict(state)
+    assert "fine-tuned for QNLI, and " in caplog.text and "is of RTE" in caplog.text
+    caplog.clear()
+    earlier = {name: value for name, value in state.items() if name != "benchmark"}
+    for name, loaded in (("QNLI", state), ("RTE", earlier)):
+        task_of(folder(name)).load_state_dict(loaded)
+    task_of(folder("XNLI")).load_state_dict(task_of(folder("MNLI")).state_dict())
+    assert "fine-tuned for" not in caplog.text
+
+
 def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatch, capsys):
     mnli, checkpoint = folder("MNLI"), str(tmp_path / "run" / "checkpoint_best.pt")
     printed = run(
