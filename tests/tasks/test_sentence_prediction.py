@@ -254,13 +254,14 @@ def test_a_checkpoint_predicts_only_with_its_own_labels_and_vocabulary(folder):
 
 
 def test_a_model_of_another_task_with_the_same_labels_is_told(folder, caplog):
-    state = task_of(folder("QNLI")).state_dict()
-    task_of(folder("RTE")).load_state_dict(state)
+    own, another = (task_of(folder(name)) for name in ("QNLI", "RTE"))
+    state = own.state_dict()
+    another.load_state_dict(state)
     assert "fine-tuned for QNLI, and " in caplog.text and "is of RTE" in caplog.text
     caplog.clear()
     earlier = {name: value for name, value in state.items() if name != "benchmark"}
-    for name, loaded in (("QNLI", state), ("RTE", earlier)):
-        task_of(folder(name)).load_state_dict(loaded)
+    for task, loaded in ((own, state), (another, earlier)):
+        task.load_state_dict(loaded)
     task_of(folder("XNLI")).load_state_dict(task_of(folder("MNLI")).state_dict())
     assert "fine-tuned for" not in caplog.text
 
