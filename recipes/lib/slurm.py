@@ -85,7 +85,8 @@ def print_script(
         count=len(cells), recipe=recipe.script.name, here=shell([os.getcwd()]),
         set_up="bash scripts/setup.sh --gpu\n" * on_gpu,
         load=_command(recipe, ["--device", "cpu", "--stop-stage", str(load)]),
-        logs=shell([f"{recipe.run_dir}/slurm-%j.log"]),
+        # SLURM fills in %x and the like, also in the names of folders
+        logs=shell([f"{recipe.run_dir.replace('%', '%%')}/slurm-%j.log"]),
         data=_command(recipe, ["--device", "cpu", "--stop-stage", str(data)]),
         resources=resources + f" --gpus-per-node={gpus}" * on_gpu,
         train=_command(recipe, device, variables),

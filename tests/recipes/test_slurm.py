@@ -83,7 +83,7 @@ echo "$@" >"$SUBMITTED/scontrol-$SLURM_JOB_ID"
 
 
 def test_the_printed_script_prepares_once_and_trains_all_through_a_requeue(run, start, tmp_path):
-    bin, submitted, runs = (tmp_path / name for name in ("bin", "submitted", "my runs"))
+    bin, submitted, runs = (tmp_path / name for name in ("bin", "submitted", "my 5%x runs"))
     for path in (bin, submitted):
         path.mkdir()
     for name, text in {"bin/sbatch": SBATCH, "bin/scontrol": SCONTROL, "train": TRAIN}.items():
@@ -103,6 +103,7 @@ def test_the_printed_script_prepares_once_and_trains_all_through_a_requeue(run, 
     run("bash", tmp_path / "script", "--partition", "a b", **environment, HOURS=3)
     assert (runs / "log").read_text() == "loaded on cpu\n"
     data, train, table = [(submitted / f"{number}.options").read_text() for number in range(3)]
+    assert f"--output={tmp_path}/my 5%%x runs/slurm-%j.log " in data
     assert "--cpus-per-task=8 --mem=32G --partition a b" in data and "gpus" not in data
     for option in ("--dependency=afterok:100 ", "--array=1-3 ", "--requeue", "--signal=B:USR1@120",
                    "--cpus-per-task=8 --mem=64G --gpus-per-node=2", "--time=3:00:00"):  # fmt: skip
