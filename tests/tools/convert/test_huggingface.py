@@ -84,7 +84,7 @@ def difference(model, hf_model, segments=None):
         tokens = sentences(model.decoder.embed_tokens.num_embeddings, seed=2).roll(1, 1)
         tokens[:, 0] = EOS
         expected = model(sources, None, tokens)[0]
-        scores = hf_model(**inputs(sources), decoder_input_ids=tokens, use_cache=False).logits
+        scores = hf_model(**inputs(sources), decoder_input_ids=tokens).logits
     else:
         tokens = sentences(model.encoder.sentence_encoder.embed_tokens.num_embeddings)
         types = (torch.arange(20) > 9).expand(5, -1) * 1

@@ -90,7 +90,8 @@ def _fsmt_config(source: ExportSource) -> Dict[str, Any]:
     del config["vocab_size"]  # there a name for that of the target
     config["src_vocab_size"], config["tgt_vocab_size"] = source.vocab_sizes.values()
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
-    return {**config, "langs": [str(language) for language in languages]}
+    # a call that keeps a cache has no causal mask; generate() keeps one all the same
+    return {**config, "langs": [str(language) for language in languages], "use_cache": False}
 
 
 def position_tables(source: ExportSource, unused: bool = True) -> Dict[str, Tensor]:
