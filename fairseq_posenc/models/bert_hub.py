@@ -113,6 +113,7 @@ class BertHub(nn.Module):
             raise UsageError(
                 f"{tokens.size(1)} tokens are more than the model's {self.model.max_positions()}"
             )
+        # <s> a </s> b </s>: 0 up to the first </s>, 1 behind it, (batch, length)
         ends = tokens.eq(self.dictionary.eos()).long()
         segments = (ends.cumsum(dim=1) - ends).clamp(max=1)
         return self.model(tokens, features_only=True, segments=segments)[0]
