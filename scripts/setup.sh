@@ -129,12 +129,13 @@ check_environment() {
   local have
   [ -f "$state/begun" ] || [ -n "$(python_version "$python")" ] ||
     [ -z "$(find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc 2>/dev/null)" ] ||
-    die "$environment is not a working Python environment: remove it, or name another (--venv)"
+    die "$environment is not a working Python environment: remove it, or name another" \
+      "(--venv or POSENC_VENV)"
   [ -n "$wanted_python" ] || return 0
   find_python >/dev/null
   have=$(python_version "$python")
   [ "${have:-$(python_version "$wanted_python")}" = "$(python_version "$wanted_python")" ] ||
-    die "$environment holds Python $have: name another one (--venv)"
+    die "$environment holds Python $have: name another one (--venv or POSENC_VENV)"
 }
 
 fingerprint() {
@@ -158,7 +159,8 @@ is_complete() {
 }
 
 take_lock() {
-  mkdir -p "$state" 2>/dev/null || die "cannot write to $environment: name another one (--venv)"
+  mkdir -p "$state" 2>/dev/null ||
+    die "cannot write to $environment: name another one (--venv or POSENC_VENV)"
   command -v flock >/dev/null || return 0
   exec 9>"$state/lock"
   if flock -n 9; then return; fi
@@ -175,7 +177,8 @@ make_environment() {
   fi
   if [ -n "$(python_version "$python")" ]; then return; fi
   base=$(find_python) || exit 1
-  mkdir -p "$environment" 2>/dev/null || die "cannot write to $environment: name another one (--venv)"
+  mkdir -p "$environment" 2>/dev/null ||
+    die "cannot write to $environment: name another one (--venv or POSENC_VENV)"
   set_environment "$environment"
   take_lock
   touch "$state/begun"
@@ -267,7 +270,7 @@ install_everything() {
     3.10) pins=$here/constraints-3.10.txt fairseq=fairseq ;;
     3.11 | 3.12 | 3.13) pins=$here/constraints.txt fairseq=fairseq-fixed ;;
     *) imports fairseq || die "$environment holds Python $version and no fairseq: name another" \
-      "one (--venv)" ;;
+      "one (--venv or POSENC_VENV)" ;;
   esac
   step "completing $environment"
   if [ -n "$ours" ]; then

@@ -131,6 +131,13 @@ def test_a_folder_that_is_no_environment_is_left_alone(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_place_that_cannot_be_written_to_is_named_with_both_ways_out(tmp_path):
+    """Recipes, which set up too, have no --venv."""
+    (tmp_path / "file").touch()
+    line = one_line(setup("--venv", tmp_path / "file" / "venv"))
+    assert "venv: name another one (--venv or POSENC_VENV)" in line
+
+
 def test_a_moved_environment_is_noticed(tmp_path):
     program(tmp_path / "bin" / "python", "echo 3.11")
     (tmp_path / ".fairseq_posenc").mkdir()
