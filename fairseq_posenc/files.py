@@ -169,7 +169,9 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     except UnicodeDecodeError:
         raise UsageError(f"{name}, line {number}: invalid UTF-8; convert the file first") from None
     if not number:
-        raise UsageError(f"{name} is empty")
+        pipe = os.path.exists(name) and not os.path.isfile(name)
+        hint = "; a pipe can be read only once: give a file if it held text" if pipe else ""
+        raise UsageError(f"{name} is empty{hint}")
 
 
 def parse_number(text: str) -> float:

@@ -97,6 +97,19 @@ def test_bad_files_are_reported_in_one_line(tmp_path, name, content, told):
         list(stream_lines(str(tmp_path / name.replace("b.txt", "a.txt"))))
 
 
+def test_a_pipe_that_is_read_again_asks_for_a_file():
+    end, other = os.pipe()
+    os.write(other, b"line\n")
+    os.close(other)
+    path = f"/dev/fd/{end}"
+    assert read_lines(path) == ["line"]
+    with pytest.raises(
+        UsageError, match=f"{path} is empty; a pipe can be read only once: give a file"
+    ):
+        read_lines(path)
+    os.close(end)
+
+
 @pytest.mark.parametrize("name, compress", [("a.txt", bytes), ("a.gz", gzip.compress)])
 def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch, name, compress):
     monkeypatch.setattr(files, "LONGEST_LINE", 1000)
