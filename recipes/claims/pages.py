@@ -153,7 +153,7 @@ def _by_length(content: Content, rows: Sequence[Row], pictures: Mapping[str, str
             lines = [_difference_cells(row) for row in of_run if _differs(row)]
             if lines:
                 ranges = [name for name in of_run[-1].by_length if name != "all"]
-                anew = ", trained anew" if run == 2 else ""
+                anew = ", a second run" if run == 2 else ""
                 text += [f"`{part}`{anew}:", _plain(_columns([["row", "n", *ranges], *lines]))]
         if part in pictures:
             text += [f"![{part}]({pictures[part]})"]
@@ -242,7 +242,7 @@ def _trainings(content: Content, rows: Sequence[Row]) -> List[str]:
             ranges = [name for name in of_run[0].by_length if name != "all"]
             lines = [["row", "n", "loss", "fell", *ranges, *(["length"] if ranges else [])]]
             lines += [_reached(row, ranges) for row in of_run]
-            anew = ", trained anew" if run == 2 else ""
+            anew = ", a second run" if run == 2 else ""
             tables += [f"{part}{anew}, {of_run[0].updates:,} updates\n{_columns(lines)}"]
     return [*text, _plain("\n\n".join(tables))]
 
