@@ -179,7 +179,11 @@ SAID = {
         "t5": "0+-",
         "shape": "-0-",
     },
-    "ALiBi is not clearly different there": {"alibi": "0+0"},
+    "nor was `alibi` after 6,000 updates (five seeds), where it had": {"longer alibi 2": "0+0"},
+    "ALiBi is not clearly different there, nor after three times": {
+        "alibi": "0+0",
+        "longer alibi 2": "0+0",
+    },
     "`conditional`, KERPLE, `unifpe`, Shaw, SHAPE, rotary and ALiBi need fewer bits per token": {
         f"level {row}": "-" for row in AHEAD
     },
