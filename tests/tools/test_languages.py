@@ -32,6 +32,7 @@ UNDERSTOOD = {  # "en" is the language of the other option
     ],
     "prepare_squad": [],  # its metric: tests/question_answering/test_folder.py
     "prepare_text": [],  # names of folders
+    "analyse": [],  # names of files in a data folder: tests/tools/analyses/test_command.py
 }  # fmt: skip
 HYPHENS = ["pt-BR", "zh-CN", "sr-Latn", "zh-Hant-TW"]
 
