@@ -35,7 +35,7 @@ class Cape(Sinusoidal):
 
     Source and target of a sentence pair share Δ and λ. ε is drawn per token and side. In evaluation
     nothing is drawn and ``p'_i = α · i``. Positions count from 0, so that α leaves the first source
-    token at the place of the first target token (D.1).
+    token at the place of the first target token (D.1). A decoder without an encoder draws its own.
 
     Args:
         global_shift: Δmax ≥ 0 (5.0, the best for 6+6 layers, first version of the paper, D.1).

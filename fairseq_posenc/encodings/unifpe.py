@@ -25,7 +25,8 @@ class Unifpe(Sinusoidal):
 
     In evaluation the offset is 0. Each sequence draws anew in every forward pass. Source and target
     of a pair share the source's offset, the authors' default. Where the target would then end
-    beyond M it is moved back until it fits. (The authors' code moves the source with it.)
+    beyond M it is moved back until it fits. (The authors' code moves the source with it, which
+    our encoder cannot know.)
 
     Args:
         drawn_below: M: positions are drawn from 0 … M - 1; ``None`` (``auto``) is the longest

@@ -29,7 +29,7 @@ from fairseq_posenc.hardware import hardware
 from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tools.arguments import check_signature
-from fairseq_posenc.tools.scores.data_folder import first_folder, pairs_of_data
+from fairseq_posenc.tools.scores.data_folder import first_folder, pairs_of_data, several
 from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.scores.task_score import BITS, TaskScore, frequency_bits
 from fairseq_posenc.tools.scores.texts import UNKNOWN, Languages
@@ -165,10 +165,9 @@ def _languages(path: str, task: Any, folder: str, requested: Optional[Languages]
     suited = [pair for pair in pairs if source in (None, pair.source)]
     suited = [pair for pair in suited if target in (None, pair.target)]
     if len(suited) > 1 and requested:
-        names = ", ".join(f"{pair.source}-{pair.target}" for pair in suited)
         raise UsageError(
-            f"{folder} has several pairs of languages, {names}, and {path} does not tell its own: "
-            "give --source-lang and --target-lang"
+            f"{several(folder, suited)}, and {path} does not tell its own: give --source-lang and "
+            "--target-lang"
         )
     return suited[0] if suited else Languages(source, target)
 

@@ -28,7 +28,7 @@ from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
 from fairseq_posenc.tools.averaging import read_trained
-from fairseq_posenc.tools.scores.data_folder import pairs_of_data
+from fairseq_posenc.tools.scores.data_folder import pairs_of_data, several
 
 SIDES = ("encoder", "decoder")
 LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
@@ -310,10 +310,9 @@ def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
         # those that are not given are found in the data, as in training
         pairs = pairs_of_data(folder)
         if len(pairs) > 1:
-            names = ", ".join(f"{pair.source}-{pair.target}" for pair in pairs)
             raise UsageError(
-                f"{folder} has several pairs of languages, {names}, and the checkpoint does not "
-                "tell its own: give --data a folder with links to the files of its pair alone"
+                f"{several(folder, pairs)}, and the checkpoint does not tell its own: give --data "
+                "a folder with links to the files of its pair alone"
             )
         if not pairs:
             raise UsageError(

@@ -67,12 +67,14 @@ def languages_of_data(
     suited = [languages for languages in directions if languages.target == requested.target]
     suited = [languages for languages in suited if languages.source == requested.source] or suited
     if len(suited) != 1 and len(pairs) > 1:
-        names = ", ".join(f"{pair.source}-{pair.target}" for pair in pairs)
-        raise UsageError(
-            f"{folder} has several pairs of languages, {names}: give --language and "
-            "--source-language"
-        )
+        raise UsageError(f"{several(folder, pairs)}: give --language and --source-language")
     return (suited or pairs)[0]
+
+
+def several(folder: str, pairs: Sequence[Languages]) -> str:
+    """Return that a folder has several pairs of languages, in words."""
+    names = ", ".join(f"{pair.source}-{pair.target}" for pair in pairs)
+    return f"{folder} has several pairs of languages, {names}"
 
 
 def pairs_of_data(folder: str) -> List[Languages]:

@@ -3,10 +3,12 @@
 import ast
 import os
 import re
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Union
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.scores.result import Score
+from fairseq_posenc.tools.scores.task_score import TaskScore
 
 # by row and what it was trained for, of each seed the options by name
 Options = Mapping[str, Sequence[Mapping[str, str]]]
@@ -22,6 +24,8 @@ _NOT_COMPARED = re.compile(
     r"|stop_time_hours|skip_invalid_.*|required_.*|dataset_impl|seed|tpu|debug_.*|fp16_.*"
     r"|(checkpoint|offload)_activations|bpe|tokenizer|scoring|_name"
 )
+# of tables that say by themselves what the notes of results tell: the options, by note
+_IN_NOTES = {"lr": "lr", "epochs": "max_epoch"}
 _SHOWN = 5
 
 
@@ -39,15 +43,21 @@ def options_beside(path: str) -> Dict[str, str]:
     batches = {name: groups.get("dataset", {}).get(name) for name in _OF_BATCHES}
     options = {name: node for name, node in batches.items() if node}
     # models that are made of a command line have all of its options
-    other = {name for group in groups if group != "model" for name in groups[group]}
+    elsewhere = {name for group in groups if group != "model" for name in groups[group]}
     for group in _GROUPS:
         members = groups.get(group, {})
-        options.update({n: m for n, m in members.items() if group != "model" or n not in other})
+        options.update({n: m for n, m in members.items() if group != "model" or n not in elsewhere})
         if group in _NAMED and "_name" in members:
             options[group] = members["_name"]
     return {
         name: _text(node) for name, node in options.items() if not _NOT_COMPARED.fullmatch(name)
     }
+
+
+def compared_options(score: Union[Score, TaskScore]) -> Dict[str, str]:
+    """Return the options of a result's training that its notes do not tell already."""
+    noted = {option for note, option in _IN_NOTES.items() if note in score.notes}
+    return {name: text for name, text in score.training_options.items() if name not in noted}
 
 
 def unlike_options(rows: Options, of_task: str = "") -> List[str]:

@@ -11,6 +11,7 @@ from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU_METRICS, metr
 from fairseq_posenc.tools.scores.result import Score, named_path
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import read_curves, read_log
+from fairseq_posenc.tools.scores.training_options import LOG
 from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import Runs, read_runs
 from fairseq_posenc.tools.tables.sentences import (
@@ -22,8 +23,6 @@ from fairseq_posenc.tools.tables.sentences import (
 )
 from fairseq_posenc.tools.tables.table import Table
 from fairseq_posenc.tools.tables.tasks import by_task, of_tasks, read_task_runs
-
-_LOG = "train.log"
 
 
 @dataclass
@@ -199,14 +198,14 @@ def _logs(arguments: Sequence[str], first: str) -> List[str]:
     """Return the logs beside the results, as ``name=path``, those of the run ``first`` before."""
     places = [(name, os.path.dirname(path)) for name, path in map(named_path, arguments)]
     places.sort(key=lambda pair: pair[0] != first)
-    logs = [(name, os.path.join(folder, _LOG)) for name, folder in places]
+    logs = [(name, os.path.join(folder, LOG)) for name, folder in places]
     return [f"{name}={path}" for name, path in logs if os.path.isfile(path)]
 
 
 def _trainings(logs: Sequence[str]) -> Trainings:
     """Return what the logs say; a report needs none."""
     if not logs:
-        return Trainings(no_curves=f"No {_LOG} lies beside a score.json.")
+        return Trainings(no_curves=f"No {LOG} lies beside a score.json.")
     try:
         facts = [{"name": name, **read_log(path)} for name, path in map(named_path, logs)]
         return Trainings(read_curves(logs), facts)

@@ -19,7 +19,11 @@ from fairseq_posenc.tools.scores.task_score import (
     measure,
     read_task_score,
 )
-from fairseq_posenc.tools.scores.training_options import options_beside, unlike_options
+from fairseq_posenc.tools.scores.training_options import (
+    compared_options,
+    options_beside,
+    unlike_options,
+)
 from fairseq_posenc.tools.tables.cells import Condition, check_comparable
 from fairseq_posenc.tools.tables.intervals import Sampled
 from fairseq_posenc.tools.tables.length_table import by_length, differences_in_words, interval_notes
@@ -176,17 +180,11 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
 
 
 def _unlike_options(runs: TaskRuns) -> List[str]:
-    """Return a sentence for each task whose trainings have unlike options but the learning rate."""
+    """Return a sentence for each task whose trainings have unlike options."""
     sentences = []
     for task in dict.fromkeys(score.task for results in runs.values() for score in results):
         rows = {
-            name: [
-                {key: value for key, value in score.training_options.items() if key != "lr"}
-                if "lr" in score.notes
-                else score.training_options
-                for score in results
-                if score.task == task
-            ]
+            name: [compared_options(score) for score in results if score.task == task]
             for name, results in runs.items()
         }
         sentences += unlike_options(rows, f" on {task}")

@@ -77,6 +77,17 @@ def test_learning_rates_that_a_table_chooses_are_told_by_it_alone(write, posenc)
     assert "Options of training" not in posenc("table", "--results", *paths).out
 
 
+def test_epochs_that_the_notes_tell_are_told_once(write, posenc):
+    paths = []
+    for name, epochs in (("a", 2), ("b", 3)):
+        content = {**score(epochs / 9), "notes": {"seed": "1", "epochs": str(epochs)}}
+        paths.append(write(f"{name}/score.json", content))
+        write(f"{name}/train.log", log(epochs=epochs))
+    printed = posenc("table", "--results", *paths).out
+    assert "Unlike numbers of epochs: a 2, b 3." in printed
+    assert "Options of training" not in printed
+
+
 @pytest.mark.parametrize("lines", [[f"{HEAD}{{'_name': <None>}}"], ["\0"], [HEAD + "{'_name': 1}"]])
 def test_a_log_that_tells_no_options_is_none(write, lines):
     assert options_beside(write("train.log", lines)) == {}
