@@ -177,10 +177,6 @@ make_environment() {
   fi
   if [ -n "$(python_version "$python")" ]; then return; fi
   base=$(find_python) || exit 1
-  mkdir -p "$environment" 2>/dev/null ||
-    die "cannot write to $environment: name another one (--venv or POSENC_VENV)"
-  set_environment "$environment"
-  take_lock
   touch "$state/begun"
   echo "$environment" >"$state/owned"
   ours=yes
@@ -318,11 +314,15 @@ parse_options "$@"
 unset PIP_USER PIP_TARGET PIP_PREFIX
 if [ -n "$print_bin" ]; then exec 3>&1 1>&2; else exec 3>/dev/null; fi
 choose_environment
+if ! is_complete; then
+  check_environment
+  [ -d "$environment" ] || find_python >/dev/null || exit 1
+  take_lock
+  set_environment "$environment" # as it is now: another set-up may have made it
+fi
 if is_complete; then
   [ -n "$print_bin" ] || echo "setup: $environment is complete"
 else
-  check_environment
-  if [ -d "$environment" ]; then take_lock; fi
-  is_complete || set_up
+  set_up
 fi
 echo "$environment/bin" >&3

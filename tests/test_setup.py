@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,38 @@ def test_an_environment_that_was_complete_is_never_emptied(environment, tmp_path
         assert "is not a working Python environment: remove it" in one_line(run)
     else:
         assert "pytest==" in (tmp_path / "log").read_text().rpartition("antlr4")[2]
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_of_two_at_once_one_makes_the_environment(environment, tmp_path, is_killed):
+    """The other makes nothing, or all anew if the first was killed; both begin with no folder."""
+    folder = environment()
+    (folder / "bin" / "python").rename(tmp_path / "python")
+    shutil.rmtree(folder)
+    base = program(tmp_path / "bin" / "python3.11", f"""case "$*" in
+      *'-m venv'*) mkdir "$3/bin"; cp "{tmp_path}/python" "$3/bin"; echo >>"{tmp_path}/made"
+        touch "$3/$(wc -l <"{tmp_path}/made")"
+        while [ ! -e "{tmp_path}/go" ]; do sleep 0.1; done ;;
+      *ensurepip*) echo >>"{tmp_path}/both"
+        while [ "$(wc -l <"{tmp_path}/both")" -lt 2 ]; do sleep 0.01; done ;;
+      *tarfile*) ;;
+      *) echo 3.11 ;;
+    esac""")  # fmt: skip
+    command = ["bash", ROOT / "scripts" / "setup.sh", "--venv", folder, "--python", base]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [run.stdout.readline() for run in runs]
+    first, second = runs if "making" in said[0] else reversed(runs)
+    assert sorted("waiting for another set-up" in line for line in said) == [False, True]
+    while not (folder / "1").exists():
+        time.sleep(0.01)
+    if is_killed:
+        first.kill()
+    (tmp_path / "go").touch()
+    assert first.wait(60) == (-9 if is_killed else 0)
+    said = second.communicate(timeout=60)[0]
+    assert second.returncode == 0
+    assert ("making" in said) == is_killed
+    assert [file.name for file in folder.glob("[12]")] == ["2" if is_killed else "1"]
 
 
 @pytest.mark.parametrize("status", [0, 5])
