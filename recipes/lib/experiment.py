@@ -7,7 +7,7 @@ from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step, plan
 from recipes.lib.config import FLAG
 from recipes.lib.recipe import Recipe
-from recipes.lib.rows import PlannedRow
+from recipes.lib.rows import PlannedRow, read_row
 from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
 
 
@@ -64,6 +64,10 @@ class Experiment(Recipe):
             for row in self.rows for seed in self.config.list("seeds")
         ]  # fmt: skip
 
+    def recipe_rows(self) -> List[PlannedRow]:
+        """The rows of the recipe's page, which --encodings replaces."""
+        return [read_row(self.config.text(row)) for row in self.script.arrays.get("rows", ())]
+
     def steps(self, cell: PlannedCell) -> List[Step]:
         """The commands that train and evaluate a cell."""
         raise NotImplementedError
@@ -88,6 +92,18 @@ class Experiment(Recipe):
         if self.config.is_given("seeds") and seed.isdecimal() and int(seed) > 1 and not self.cell:
             several = ",".join(str(number) for number in range(1, min(int(seed), 5) + 1))
             self.say(f"note: --seeds {seed} is seed {seed} alone; several are listed: {several}")
+        if self.config.is_given("encodings"):
+            self._note_default_options()
+
+    def _note_default_options(self) -> None:
+        """Say which encodings were named alone that the recipe's own rows give options."""
+        specs = {row.label: row.spec for row in self.recipe_rows()}
+        for label in dict.fromkeys(cell.row for cell in self.grid() if cell.options == [cell.row]):
+            if specs.get(label, label) != label:
+                self.say(
+                    f"note: {label} has its default options, as --encodings says; the recipe's own "
+                    f"row is '{specs[label]}'"
+                )
 
     def run(self) -> None:
         """Run all stages that are wanted, or print them, or the script that submits them."""

@@ -25,7 +25,7 @@ from recipes.lib.batch import Division, division, tokens
 from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.config import Config, ParsedArguments, RecipeScript, pairs, read_options
 from recipes.lib.experiment import Experiment, stage_help
-from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.rows import PlannedRow, read_row, read_rows
 from recipes.lib.wmt_data import Corpora, CorpusSetting
 
 HELP = """{own options}
@@ -113,6 +113,11 @@ class Wmt(Experiment):
         for name, setting in self.settings.items():
             _sweep(setting.config, self.rows_of[name])
         self.corpora = Corpora(self, list(self.settings.values()))
+
+    def recipe_rows(self) -> List[PlannedRow]:
+        """See :meth:`Experiment.recipe_rows`."""
+        rows, configs = self.script.arrays["rows"], [s.config for s in self.settings.values()]
+        return [read_row(config.text(row)) for config in configs for row in rows]
 
     def data_fingerprint(self) -> List[str]:
         """What the text is made from, beside the archives, and how."""

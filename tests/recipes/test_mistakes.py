@@ -160,6 +160,18 @@ def test_of_an_option_that_is_given_twice_the_last_counts_and_that_is_told(run):
     assert " --bpe 400 " in printed and "--bpe 300" not in printed
 
 
+@pytest.mark.parametrize("recipe", ["quickstart.sh", "iwslt14.sh"])
+def test_an_encoding_named_alone_that_the_recipe_gives_options_is_told(run, recipe):
+    spec = "cape=cape --position-source-scale auto"
+    command = ["bash", REPOSITORY / "recipes" / recipe, "--plan", "--device", "cpu", "--encodings"]
+    note = (
+        "# note: cape has its default options, as --encodings says; the recipe's own row is "
+        f"'{spec}'\n"
+    )
+    assert note in run(*command, "sinusoidal,cape")
+    assert "default options" not in run(*command, f"sinusoidal,{spec}")
+
+
 def test_a_single_seed_that_may_be_a_number_of_seeds_is_told(run):
     command = ["bash", *OWN, *TEXT.split(), "--plan", "--device", "cpu", "--seeds"]
     assert "# note: --seeds 3 is seed 3 alone; several are listed: 1,2,3\n" in run(*command, "3")
