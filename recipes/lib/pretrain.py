@@ -297,14 +297,15 @@ class Pretraining(Experiment):
         self.draw_attention()
 
     def draw_attention(self) -> None:
-        """Figures 2 (.ranks.png) and 4 (.png) of the first seed.
+        """Figures 2 (.ranks.png), 4 and 6 (.png) of the first seed.
 
-        Shaw's and Transformer-XL's models have no such scores.
+        At 128 tokens, n of Chen et al. 2021, section 4.4.3: fewer would limit ranks. Shaw's models
+        have no such scores.
         """
         first = self.config.list("seeds")[0]
         cells = [cell for cell in self.cells() if cell.seed == first]
         models = [cell.labelled_path("checkpoint_last.pt") for cell in cells]
-        length = str(min(self.config.number("length"), 64))
+        length = str(min(self.config.number("length"), 128))
         attention = ["posenc", "analyse", "attention", "--models", *models]
         about = ["--data", self.path("bin"), "--length", length, *self.devices.options]
         once(self, self.path("attention"), [*attention, *about], required=False)

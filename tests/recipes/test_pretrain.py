@@ -87,6 +87,14 @@ def test_every_row_of_the_papers_tables_has_one_training(run, recipe, default, o
         assert all(any(row.has(None, options) for options in found) for row in rows(number))
 
 
+@pytest.mark.parametrize("recipe", [ENGLISH, MULTILINGUAL])
+def test_ranks_are_of_as_many_tokens_as_in_the_paper(run, recipe):
+    """128 (section 4.4.3): with the 64 of a head's width no rank could be above content's."""
+    _, printed = plan(run, recipe, "--gpus", 1, "--gpu-memory", 16)
+    (command,) = re.findall("^posenc analyse attention .*", printed, re.MULTILINE)
+    assert "--length 128 " in command
+
+
 def test_models_without_segments_get_them_in_fine_tuning(run):
     options = ["--gpus", 8, "--gpu-memory", 32, "--rows", "8", "--segments", "none"]
     commands, printed = plan(run, ENGLISH, *options)
