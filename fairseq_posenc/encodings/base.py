@@ -152,7 +152,8 @@ class AttentionTerms:
     out. All are tensors or a number, so that a layer can pass them on one by one.
 
     Attributes:
-        scale: of the scores; ``None`` is ``1 / √head_channels``.
+        scale: of the scores; ``None`` is ``1 / √head_channels``. Chen et al. 2021 write ``1 / √d``
+            with the hidden size d (eq. 2); our reading is the width of a head, as in Vaswani et al.
         bias: ``(heads or 1, Q, K)``.
         bias_by_distance: ``(heads or 1, Q + K - 1)``, by falling distance from ``K - 1`` to
             ``1 - Q``.

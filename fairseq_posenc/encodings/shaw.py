@@ -27,6 +27,9 @@ class Shaw(Encoding):
     Any length can be encoded, as every distance beyond K has the vector of K. With both tables at
     zero, attention begins as it would without positions.
 
+    Reading: vectors have the width of a head, as in Chen et al.; SHAPE, section 2.2, writes that of
+    the model.
+
     Parameters ``keys`` and ``values``, ``(layers, 2 K + 1, d)``: row ``K + c`` is for distance
     ``c``. The heads of a layer share them. In a decoder the first K rows, of the future, are not
     used.

@@ -14,8 +14,9 @@ from fairseq_posenc.encodings.t5 import Buckets
 class Tupe(Encoding):
     """Scores of position with position, and of distances, apart from content (Ke et al. 2020).
 
-    Chen et al. 2021, eq. (5), and the authors' code for the scales; per head of width d, with the
-    layer's queries ``q`` and keys ``k``, ``p = LayerNorm(table)``, and ``b`` T5's buckets::
+    Chen et al. 2021, eq. (5), and the authors' code for what that leaves open: the scales, the
+    LayerNorm in ``p = LayerNorm(table)``, and T5's buckets ``b`` of the distances. Per head of
+    width d, with the layer's queries ``q`` and keys ``k``::
 
         A[i, j] = q[i] · k[j] / √(2 d) + Reset(U_Q p[i] · U_K p[j] / √(2 d) + scalars[b(i - j)])
 
@@ -25,8 +26,8 @@ class Tupe(Encoding):
 
     Parameters, all shared by the layers: ``table`` ``(max_length, channels)``, ``norm``, ``query``
     and ``key`` (U_Q and U_K, with biases, split into heads), ``scalars`` ``(heads, num_buckets)``,
-    and ``reset`` ``(2, heads)``. All weights are drawn from N(0, 0.02²), as BERT's are; biases are
-    0.
+    and ``reset`` ``(2, heads)``. All weights are drawn from N(0, 0.02²), as BERT's are (in the
+    authors' code the scalars from N(0, 1)); biases are 0.
 
     Beyond the table there is an error in training. In evaluation every further position has the
     last row.

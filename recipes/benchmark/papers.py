@@ -57,7 +57,8 @@ TABLES = {
     "cape-9": CostTable(
         "Likhomanenko et al. 2021 (CAPE), Table 9: a forward and a backward pass with relative "
         "positions, relative to none",
-        "Batches of 50 where --tokens allows it. The paper is silent on these: Shaw's vectors for "
+        "Batches of 50 where --tokens allows it. The paper has means of 100 updates after 10, here "
+        "are medians of --rounds. It is silent on these: Shaw's vectors for "
         "keys and values, feed-forward layers of 3,072, no dropout; the decoder attends to a "
         "source of its own length.",
         base="none",
@@ -83,7 +84,8 @@ TABLES = {
     ),
     "chen2021-3": CostTable(
         "Chen et al. 2021, Table 3: time of pre-training and inference beyond REL-SCALAR's",
-        "The paper tells neither hardware nor batch. Here: 64 sequences of 128 tokens where "
+        "The paper tells neither the hardware nor the batch of these times (its Table 7 has 4,096 "
+        "sequences of 128 tokens in pre-training). Here: 64 sequences of 128 tokens where "
         "--tokens allows it; in training 15 % of the tokens are predicted, with dropout 0.1 and "
         "Adam; inference ends at the hidden states.",
         base="rel_scalar --position-segments per_head",

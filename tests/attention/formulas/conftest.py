@@ -82,7 +82,7 @@ def shaw(e, x):
 
 
 def transformer_xl(e, x):
-    """Eq. (3)."""
+    """Section 2.2.2, with sinusoids of section 2.2.1."""
     width, channels = x.queries.shape[-1], e.stack.channels
 
     def sinusoid(distance):
