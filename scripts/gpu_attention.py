@@ -12,7 +12,7 @@ from fairseq_posenc.encodings.base import AttentionTerms
 from recipes.benchmark.timing import race
 
 # What is added to the scores, with and without padding on the left and the future hidden.
-TERMS = ("nothing", "bias", "bias that learns", "segments")
+TERMS = ("nothing", "bias", "bias that learns", "segments", "distances")
 FORMS = ((False, False), (True, False), (False, True), (True, True))
 
 
@@ -29,6 +29,10 @@ def cases(length: int, batch: int, device: str) -> Iterator[Tuple[str, Inputs, T
         "segments": AttentionTerms(
             0.125, segments=torch.nn.functional.one_hot(halves).double(),
             segment_scalars=draw(8, 2, 2).requires_grad_(),
+        ),
+        "distances": AttentionTerms(
+            0.125, distance_keys=draw(8, 2 * length - 1, 64).requires_grad_(),
+            content_query=draw(8, 64), position_query=draw(8, 64),
         ),
     }  # fmt: skip
     for name, (padded, causal) in ((name, form) for name in TERMS for form in FORMS):
@@ -55,7 +59,12 @@ def cast(inputs: Inputs, dtype: torch.dtype) -> Tuple[Inputs, List[Tensor]]:
 def attention(results: Any, tiny: bool) -> None:
     """Part 2: does torch's own attention give what the plain way gives, and how fast is it?"""
     device, dtype = ("cpu", torch.float32) if tiny else ("cuda", torch.bfloat16)
-    ways = {"plain": lambda inputs: plain.attend(inputs)[0], "torch": core.SHARED_MASK_SDPA.attend}
+
+    def torchs(inputs: Inputs) -> Tensor:
+        of_queries = inputs.terms.distance_keys is not None
+        return (core.QUERY_MASK_SDPA if of_queries else core.SHARED_MASK_SDPA).attend(inputs)
+
+    ways = {"plain": lambda inputs: plain.attend(inputs)[0], "torch": torchs}
     have = {(row["length"], row["terms"]) for row in results.rows("attention")}
     for length in (16,) if tiny else (128, 512, 2048):
         for title, exact, slope in cases(length, 2 if tiny else 4096 // length, device):

@@ -5,13 +5,15 @@ order  backend                   takes
 =====  ========================  =============================================================
 1      ``SHARED_MASK_SDPA``      on a GPU, or under ``torch.compile``: terms that fit into
                                  one mask, as they do not depend on the queries
-2      ``CPU_SDPA``              on a CPU in float32: such terms, where torch's own attention is
-                                 faster than ours
-3      ``CPU_CHUNKS``            on a CPU in float32: others with gradients or dropout, and
+2      ``QUERY_MASK_SDPA``       there: terms that depend on the queries, such as
+                                 Transformer-XL's, but Shaw's values
+3      ``CPU_SDPA``              on a CPU in float32: terms of one mask, where torch's own
+                                 attention is faster than ours
+4      ``CPU_CHUNKS``            on a CPU in float32: others with gradients or dropout, and
                                  inference with 16 queries and more, see :mod:`.cpu`
-4      ``HALF_PRECISION``        on a GPU in half precision, with 2 bytes per score kept for the
-                                 backward pass: self-attention over whole sequences, other terms
-5      ``PLAIN``                 everything, anywhere; alone it returns the weights
+5      ``HALF_PRECISION``        on a GPU in half precision, with 2 bytes per score kept for the
+                                 backward pass: self-attention over whole sequences, Shaw's values
+6      ``PLAIN``                 everything, anywhere; alone it returns the weights
 =====  ========================  =============================================================
 
 A new backend is an :class:`AttentionBackend`, and a place in :data:`BACKENDS`. All are tested
@@ -57,6 +59,10 @@ def _takes_one_mask(inputs: Inputs) -> bool:
     return (inputs.queries.is_cuda or is_compiling()) and fused.supports(inputs)
 
 
+def _takes_masks(inputs: Inputs) -> bool:
+    return (inputs.queries.is_cuda or is_compiling()) and fused.supports_queries(inputs)
+
+
 def _is_for_chunks(inputs: Inputs) -> bool:
     """Return whether our own attention on a CPU is faster than the plain backend."""
     if inputs.queries.is_cuda or is_compiling() or not cpu.supports(inputs):
@@ -97,11 +103,14 @@ def _is_half_on_gpu(inputs: Inputs) -> bool:
 SHARED_MASK_SDPA = AttentionBackend(
     _takes_one_mask, lambda inputs: fused.attend(fused.with_one_mask(inputs))
 )
+QUERY_MASK_SDPA = AttentionBackend(_takes_masks, fused.attend)
 CPU_SDPA = AttentionBackend(_is_for_torch, fused.attend)
 CPU_CHUNKS = AttentionBackend(_is_for_chunks, cpu.attend)
 HALF_PRECISION = AttentionBackend(_is_half_on_gpu, half_precision.attend)
 PLAIN = AttentionBackend(lambda inputs: True, lambda inputs: plain.attend(inputs)[0])
-BACKENDS = (SHARED_MASK_SDPA, CPU_SDPA, CPU_CHUNKS, HALF_PRECISION, PLAIN)
+BACKENDS = (
+    SHARED_MASK_SDPA, QUERY_MASK_SDPA, CPU_SDPA, CPU_CHUNKS, HALF_PRECISION, PLAIN
+)  # fmt: skip
 
 
 def attend(

@@ -1,7 +1,7 @@
 """torch's own attention, one fused kernel, with everything that is added to the scores as a mask.
 
-On a GPU it is the fast backend for all terms that do not depend on the queries. On a CPU ``core``
-knows when it is.
+On a GPU it is the fast backend for all terms of the scores. What depends on the queries needs a
+mask per sequence; for the rest there is one for all. On a CPU ``core`` knows when it is fast.
 """
 
 import math
@@ -24,13 +24,13 @@ _ALIGNMENT = 8
 def supports(inputs: Inputs) -> bool:
     """Return whether all terms can be put into one mask, as they do not depend on the queries."""
     terms = inputs.terms
-    of_queries = (
-        terms.relative_keys,
-        terms.relative_values,
-        terms.distance_keys,
-        terms.content_query,
-    )
-    return all(term is None for term in of_queries)
+    of_queries = (terms.relative_keys, terms.distance_keys, terms.content_query)
+    return supports_queries(inputs) and all(term is None for term in of_queries)
+
+
+def supports_queries(inputs: Inputs) -> bool:
+    """Return whether all terms can be put into a mask, which may depend on the queries."""
+    return inputs.terms.relative_values is None  # these are not added to the scores
 
 
 def attend(inputs: Inputs) -> Tensor:
@@ -42,6 +42,10 @@ def attend(inputs: Inputs) -> Tensor:
     # mask: (B or 1, H or 1, Q or 1, K), added to the scores, or None; torch wants it in the type of
     # the queries, so that in half precision the bias is rounded, which plain does not
     mask = plain.additive_bias(terms, queries.dtype)
+    if not supports(inputs):
+        for scores in plain.scores_of_positions(queries * terms.scale, terms, keys.size(2)):
+            mask = scores.to(queries.dtype) if mask is None else mask + scores.to(queries.dtype)
+        queries = plain.plus(queries, terms.content_query, 1.0)  # torch multiplies by the scale
     if padding_mask is not None:
         padding = plain.padding_bias(padding_mask, queries.dtype)
         mask = padding if mask is None else mask + padding

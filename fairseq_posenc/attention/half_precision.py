@@ -1,9 +1,9 @@
 """Attention in half precision that keeps one tensor of weights for the backward pass.
 
-For terms that depend on the queries, as Shaw's tables and Transformer-XL's distances, for which
-torch has no fused kernel. The plain backend keeps the softmax in float32, the mask of dropout, and
-the weights that are left in half precision: 7 bytes per score. Here it is one number in half
-precision, 2 bytes; dropped weights are negative.
+For Shaw's values, which need the weights: torch has no fused kernel that gives them. The plain
+backend keeps the softmax in float32, the mask of dropout, and the weights that are left in half
+precision: 7 bytes per score. Here it is one number in half precision, 2 bytes; dropped weights are
+negative.
 """
 
 from typing import Any, Optional, Tuple
@@ -31,7 +31,7 @@ def attend(inputs: Inputs) -> Tensor:
     scores, values, table = plain.scores_of(inputs), inputs.values, inputs.terms.relative_values
     index, rows = None, 0
     if table is not None:
-        table, index = plain.rows_of_pairs(table.to(values.dtype), scores)
+        table, index = plain.rows_of_pairs(table.to(values.dtype), scores.shape)
         rows = table.size(0)
     outputs, sums = _OneTensor.apply(scores, values, index, rows, inputs.dropout_p)
     # Σ_j w[i, j] · table[row of (i, j)] = Σ_r (sum of the w[i, j] of row r) · table[r]

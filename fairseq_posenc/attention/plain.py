@@ -3,7 +3,7 @@
 Every faster backend is tested against this one, and leaves to it what it cannot do itself.
 """
 
-from typing import NamedTuple, Optional, Tuple
+from typing import Iterator, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -71,23 +71,10 @@ def scores_of(inputs: Inputs) -> Tensor:
     # once, so that every product with queries below is scaled
     queries = queries * terms.scale
     # content: scale · (q + u) · k; scores: (B, H, Q, K)
-    content = _plus(queries, terms.content_query, terms.scale)
+    content = plus(queries, terms.content_query, terms.scale)
     scores = (content @ keys.transpose(-1, -2)).to(dtype)
-    if terms.distance_keys is not None:
-        # scale · (q + v) · W_K distances; by_distance: (B, H, Q, distances), from K - 1 down
-        position = _plus(queries, terms.position_query, terms.scale)
-        distance_keys = terms.distance_keys.to(position.dtype)
-        by_distance = torch.einsum("bhqd,hcd->bhqc", position, distance_keys)
-        if queries.size(2) > 1:
-            # distance of each pair to its column; a single query needs all columns in this order.
-            # Distances that are missing are those of the future, which the mask hides.
-            columns = (keys.size(2) - 1 - _distances(scores)).clamp(max=by_distance.size(-1) - 1)
-            by_distance = by_distance.gather(-1, columns.expand(scores.shape))
-        scores += by_distance.to(dtype)
-    if terms.relative_keys is not None:
-        # scale · q · relative_keys; relative: (B, H, Q, K)
-        relative = _relative_scores(queries, terms.relative_keys.to(queries.dtype), scores)
-        scores += relative.to(dtype)
+    for scores_of_pairs in scores_of_positions(queries, terms, keys.size(2)):
+        scores += scores_of_pairs.to(dtype)
     # terms without queries: bias and segments (1 or B, 1 or H, Q, K), padding, the future
     bias = additive_bias(terms, dtype)
     if bias is not None:
@@ -100,6 +87,33 @@ def scores_of(inputs: Inputs) -> Tensor:
     if masked is not None:
         scores += masked
     return scores
+
+
+def scores_of_positions(queries: Tensor, terms: AttentionTerms, keys: int) -> Iterator[Tensor]:
+    """Yield what positions add to scores by the queries, each ``(B, H, Q, K)``.
+
+    Args:
+        queries: ``(B, H, Q, d)``, scaled.
+        terms: of the attention.
+        keys: their number K.
+    """
+    size = torch.Size([*queries.shape[:3], keys])
+    if terms.distance_keys is not None:
+        # scale · (q + v) · W_K distances; by_distance: (B, H, Q, distances), from K - 1 down
+        position = plus(queries, terms.position_query, terms.scale)
+        distance_keys = terms.distance_keys.to(position.dtype)
+        by_distance = torch.einsum("bhqd,hcd->bhqc", position, distance_keys)
+        if queries.size(2) > 1:
+            # distance of each pair to its column; a single query needs all columns in this order.
+            # Distances that are missing are those of the future, which the mask hides.
+            columns = (keys - 1 - _distances(size, queries.device)).clamp(
+                max=by_distance.size(-1) - 1
+            )
+            by_distance = by_distance.gather(-1, columns.expand(size))
+        yield by_distance
+    if terms.relative_keys is not None:
+        # scale · q · relative_keys
+        yield _relative_scores(queries, terms.relative_keys.to(queries.dtype), size)
 
 
 def weighted_values(weights: Tensor, values: Tensor, terms: AttentionTerms) -> Tensor:
@@ -153,26 +167,27 @@ def _mask_value(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).min / 2
 
 
-def _plus(queries: Tensor, shift: Optional[Tensor], scale: float) -> Tensor:
+def plus(queries: Tensor, shift: Optional[Tensor], scale: float) -> Tensor:
     """Add ``scale · shift``, with a shift ``(heads, head channels)`` or none."""
     return queries if shift is None else queries + (shift * scale).to(queries.dtype).unsqueeze(1)
 
 
-def _distances(scores: Tensor) -> Tensor:
-    """Return the distances ``(Q, K)`` of scores ``(B, H, Q, K)``, query minus key."""
-    queries, keys = scores.shape[2:]
-    index = torch.arange(keys, device=scores.device)
+def _distances(size: torch.Size, device: torch.device) -> Tensor:
+    """Return the distances ``(Q, K)``, query minus key, of scores of this size."""
+    queries, keys = size[2:]
+    index = torch.arange(keys, device=device)
     return index[keys - queries :, None] - index
 
 
-def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
-    """Return the products of scaled queries with a table's rows, in the shape of the scores."""
+def _relative_scores(queries: Tensor, table: Tensor, size: torch.Size) -> Tensor:
+    """Return the products of scaled queries with a table's rows, in the size of the scores."""
     if queries.size(2) > 1:
-        table, rows = rows_of_pairs(table, scores)
+        table, rows = rows_of_pairs(table, size)
         # in float32 before the gradients of clipped distances are summed
-        return (queries @ table.transpose(0, 1)).to(scores.dtype).gather(-1, rows)
+        dtype = torch.promote_types(queries.dtype, torch.float32)
+        return (queries @ table.transpose(0, 1)).to(dtype).gather(-1, rows)
     # one query: its clipped keys share the first row; products: (B, H, 1, K - num_clipped)
-    num_clipped, table = _rows_of_last_query(table, scores.size(3))
+    num_clipped, table = _rows_of_last_query(table, size[3])
     products = queries @ table.transpose(0, 1)
     return torch.cat([products[..., :1].expand(-1, -1, -1, num_clipped), products], dim=-1)
 
@@ -181,7 +196,7 @@ def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
     """Return the sums ``(B, H, Q, d)`` of a table's rows, weighted by ``(B, H, Q, K)``."""
     if weights.size(2) > 1:
         # weights of the same row are summed first; sums: (B, H, Q, rows)
-        table, rows = rows_of_pairs(table, weights)
+        table, rows = rows_of_pairs(table, weights.shape)
         sums = weights.new_zeros(weights.shape[:-1] + table.shape[:1])
         return sums.scatter_add(-1, rows, weights).to(table.dtype) @ table
     # one query: the weights of its clipped keys and of the next one meet in the first row
@@ -190,13 +205,13 @@ def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
     return torch.cat([clipped, weights[..., num_clipped + 1 :]], dim=-1).to(table.dtype) @ table
 
 
-def rows_of_pairs(table: Tensor, scores: Tensor) -> Tuple[Tensor, Tensor]:
+def rows_of_pairs(table: Tensor, size: torch.Size) -> Tuple[Tensor, Tensor]:
     """Return the rows of a table that are used, and for each score ``(B, H, Q, K)`` which one."""
-    unused = max(table.size(0) // 2 - (scores.size(3) - 1), 0)
+    unused = max(table.size(0) // 2 - (size[3] - 1), 0)
     table = table[unused : table.size(0) - unused]
     max_distance = table.size(0) // 2
-    rows = _distances(scores).clamp(-max_distance, max_distance) + max_distance
-    return table, rows.expand(scores.shape)
+    rows = _distances(size, table.device).clamp(-max_distance, max_distance) + max_distance
+    return table, rows.expand(size)
 
 
 def _rows_of_last_query(table: Tensor, keys: int) -> Tuple[int, Tensor]:

@@ -28,7 +28,7 @@ def test_the_dry_run_goes_through_every_part(run, tmp_path):
     content = json.loads((tmp_path / "gpu.json").read_text())
     assert list(content["parts"]) == PARTS
     assert {part["state"] for part in content["parts"].values()} == {"done"}
-    assert "torch's own attention: 16 of 16 cases right" in printed
+    assert "torch's own attention: 16 of 20 cases right" in printed
     assert "fairseq-train: 17 of 17 encodings" in printed
     assert all(f"\n{name}: right, " in printed for name in names())
     page = (tmp_path / "gpu.md").read_text()
@@ -72,7 +72,7 @@ def test_attention_that_is_wrong_is_found(wrong, script, monkeypatch, tmp_path):
         script("gpu_attention").attention(results, tiny=True)
         rows[way] = [row["verdict"] for row in results.rows("attention")]
     right, found = rows.values()
-    assert right == ["right"] * 16 and "wrong" in found
+    assert right == ["right"] * 20 and "wrong" in found
     assert check.attention_verdict(results).startswith(
-        f"torch's own attention: {found.count('right')} of 16 cases right"
+        f"torch's own attention: {found.count('right')} of 20 cases right"
     )

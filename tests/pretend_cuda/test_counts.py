@@ -20,7 +20,8 @@ PAGE = FOLDER.parent.parent / "docs" / "speed.md"
 IMPOSSIBLE = 77
 STOCK = "stock"
 BIASES = ("t5", "tupe", "abs_scalar", "rel_scalar", "alibi", "kerple")
-OWN_KERNEL = ("shaw", "transformer_xl")
+PLAIN = "shaw"  # without torch's attention
+BY_QUERIES = "transformer_xl"  # with a mask per sentence
 # Operations that may make float32 (B, H, Q, K) from half precision: the backends without a kernel,
 # and weights that the beam search asks for.
 FLOAT32 = "attention/(plain|half_precision|attention).py|models/transformer_decoder.py"
@@ -85,13 +86,13 @@ def test_tensors_go_between_host_and_gpu_only_where_the_host_waits(cases):
 @each_encoding
 def test_masks_are_the_same_for_all_sentences(cases, name):
     """Only where keys are hidden and nothing is added is a mask per sentence, and then of keys."""
-    for case, found in cases.items():
+    for case, found in cases.items() if name != BY_QUERIES else ():
         for queries, mask, causal, *_ in found["attention"]:
             of_keys = mask and mask[1:3] == [1, 1]
             assert of_keys or not mask or mask[0] == 1 or queries[2] == 1, (case, queries, mask)
             assert not (causal and mask)
     own = [shape for shape in cases["translation float32 left"]["attention"] if shape[0][2] == 11]
-    assert bool(own) == (name not in OWN_KERNEL)
+    assert bool(own) == (name != PLAIN)
     assert all((mask[0] == 1) == (name in BIASES) for _, mask, *_ in own)
 
 
@@ -99,9 +100,12 @@ def test_masks_are_the_same_for_all_sentences(cases, name):
 def test_without_padding_there_is_no_mask_but_the_bias(cases, name):
     for case in ("translation float32 none", "bert float32 none"):
         shapes = cases[case]["attention"]
-        assert all(mask is None or (name in BIASES and mask[0] == 1) for _, mask, *_ in shapes)
+        if name == BY_QUERIES:
+            assert all(mask and mask[:2] == [3, 2] for q, mask, *_ in shapes if q[2] == 11)
+        else:
+            assert all(mask is None or (name in BIASES and mask[0] == 1) for _, mask, *_ in shapes)
         assert any(causal for _, _, causal, *_ in shapes) == (
-            case[0] == "t" and name not in BIASES + OWN_KERNEL
+            case[0] == "t" and name not in (*BIASES, PLAIN, BY_QUERIES)
         )
 
 
@@ -122,7 +126,7 @@ def test_no_scores_are_promoted_to_float32(cases, name):
         if "float32" in case:
             continue
         wide = [x for x in scores(found) if x[3] == "torch.float32"]
-        if case.startswith("evaluation") or name in OWN_KERNEL:
+        if case.startswith("evaluation") or name == PLAIN:
             wide = [x for x in wide if not re.search(FLOAT32, x[1]) and x[1] != "elsewhere"]
         assert not wide, case
         dtype = "torch.bfloat16" if "bfloat16" in case else "torch.float16"
@@ -134,7 +138,7 @@ def test_only_what_torchs_attention_cannot_do_makes_every_sentences_scores(cases
     """Attention to the source, with as many keys as it has, is stock fairseq's."""
     for case in ("translation bfloat16 left", "bert bfloat16 right"):
         own = [x for x in scores(cases[case]) if x[2][2] == x[2][3]]
-        assert bool(own) == (name in OWN_KERNEL), (case, own)
+        assert bool(own) == (name in (PLAIN, BY_QUERIES)), (case, own)
 
 
 def test_the_page_shows_what_is_counted(counted):

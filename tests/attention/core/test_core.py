@@ -72,6 +72,22 @@ def test_torchs_attention_on_a_gpu_gets_one_mask_for_all(
     assert all(mask is None or mask.size(0) == 1 for mask in seen)
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "relative" not in kind.split("+")
+                                  and "shared" not in kind])  # fmt: skip
+@pytest.mark.parametrize("length", [1, 5, 33])
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("side", [None, "left", "right"])
+def test_torchs_attention_on_a_gpu_gets_a_mask_of_what_depends_on_queries(
+    kind, length, causal, side, make_case, check
+):
+    def attend(*arguments):
+        inputs = plain.Inputs(*arguments[:-1])
+        assert fused.supports_queries(inputs)
+        return fused.attend(inputs), None
+
+    check(make_case(kind, batch=3, length=length, side=side, causal=causal), attend)
+
+
 @pytest.mark.parametrize("k", [1, 15, 16, 17, 40])
 @pytest.mark.parametrize("length", [15, 16, 17, 31, 32, 33, 34, 35, 81])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])

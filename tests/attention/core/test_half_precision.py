@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from fairseq_posenc.attention import half_precision, plain
+from fairseq_posenc.attention import fused, half_precision, plain
 
 KINDS = "none relative relative_values shared distances bias+segments relative+distances".split()
-kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def lean_attend(*arguments):
@@ -15,13 +14,23 @@ def lean_attend(*arguments):
     return half_precision.attend(inputs), None
 
 
-@kinds
+def torchs_attend(*arguments):
+    return fused.attend(plain.Inputs(*arguments[:-1])), None
+
+
+BACKENDS = [(lean_attend, kind) for kind in KINDS]
+BACKENDS += [(torchs_attend, kind) for kind in ("distances", "distances+bias+segments")]
+
+
+@pytest.mark.parametrize(("attend", "kind"), BACKENDS)
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("side", [None, "left"])
-def test_it_is_as_near_to_float64_as_the_plain_way(kind, causal, side, make_case, plain_attend):
+def test_it_is_as_near_to_float64_as_the_plain_way(
+    attend, kind, causal, side, make_case, plain_attend
+):
     case = make_case(kind, length=33, side=side, causal=causal)
     expected, slopes = case.outputs_and_gradients(plain_attend, torch.float64)
-    ways = [case.outputs_and_gradients(way, torch.bfloat16) for way in (lean_attend, plain_attend)]
+    ways = [case.outputs_and_gradients(way, torch.bfloat16) for way in (attend, plain_attend)]
 
     def error(found, wanted):
         return float((found - wanted).norm() / wanted.norm())
