@@ -95,7 +95,8 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
         first = next((text for text in texts if text.strip()), "")
         texts = chain([first], texts)
         if _TITLE.fullmatch(first.strip()):
-            lines = (line for text in texts for line in text.split("\n"))
+            # a row's own line feed begins no empty line, which would make a title of a formula
+            lines = (line for text in texts for line in text.removesuffix("\n").split("\n"))
             yield from _plain(lines, first.strip(), boundary, file)
             continue
         for text in texts:
@@ -149,7 +150,7 @@ def _texts_of_parquet(file: str) -> Iterator[str]:
             if not (pyarrow.types.is_string(text_type) or pyarrow.types.is_large_string(text_type)):
                 raise UsageError(f"{file}: the column text is {text_type}, not text")
             for batch in table.iter_batches(_ROWS, columns=["text"]):
-                yield from (text for text in batch.column("text").to_pylist() if text)
+                yield from (text or "" for text in batch.column("text").to_pylist())
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
         raise file_error("read", file, error) from error
 

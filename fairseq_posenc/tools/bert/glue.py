@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Dict, Iterable, Iterator, List, Tuple
 
@@ -87,7 +88,11 @@ def unknown_summary(task: GlueTask, folder: str, splits: Iterable[str]) -> Itera
 
 
 def _clear(folder: str) -> None:
-    """Remove what an earlier run has written."""
+    """Remove what an earlier run has written, whose subwords may be of another kind."""
+    models = (model.name for model in subwords.SUBWORD_MODELS.values())
+    for name in (*models, subwords.VERSION, subwords.DICTIONARY):
+        with suppress(FileNotFoundError):
+            os.remove(os.path.join(folder, name))
     for name in (*INPUTS, "label"):
         part = os.path.join(folder, name)
         for file in os.listdir(part) if os.path.isdir(part) else ():

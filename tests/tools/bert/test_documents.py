@@ -136,12 +136,12 @@ def test_entities_of_wikiextractor_become_characters(tmp_path, name, as_json):
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
 def test_wikitext_of_hugging_face_has_a_line_in_each_row(tmp_path, name):
-    rows = ["", " = A = \n", "", " One .\n", " Two .\n", "", " = = Head = = \n", " = A = B\n", ""]
-    rows += [" = C = \n", "", " Three .\n"]
+    rows = ["", " = A = \n", "", " One .\n", " = x + y = \n", "", " = = Head = = \n", " = A = B\n"]
+    rows += ["", " = C = \n", "", " Three .\n"]
     jsonl = "".join(json.dumps({"text": row}) + "\n" for row in rows)
     content = snapshot(rows) if name == "a.parquet" else jsonl.encode()
     assert documents(tmp_path, content, "blank", name) == [
-        ["One .", "Two .", "= A = B"],
+        ["One .", "= x + y =", "= A = B"],
         ["Three ."],
     ]
 

@@ -13,7 +13,7 @@ from fairseq_posenc.tools.bert import glue
 from fairseq_posenc.tools.bert.glue import prepare
 from fairseq_posenc.tools.bert.glue_files import read
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
-from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords, learn_sentencepiece
 
 # columns of the official files, with what a line of a labelled one may hold
 PARSES = "sentence1_binary_parse sentence2_binary_parse sentence1_parse sentence2_parse".split()
@@ -299,6 +299,19 @@ def test_a_folder_is_replaced_as_a_whole(text, mnli, raw, tmp_path):
     prepare(*raw("SST-2", ("a cat", "1")), text, str(output))
     assert len(sentence_folder.input_folders(str(output))) == 1
     assert not list(output.rglob("valid1.*"))
+
+
+def test_a_folder_may_be_prepared_again_with_subwords_of_another_kind(text, mnli, tmp_path):
+    pytest.importorskip("sentencepiece")
+    pieces = str(tmp_path / "pieces")
+    lines = [sentence for pair in PAIRS for sentence in pair]
+    learn_sentencepiece(lambda: iter(lines), pieces, 60, 1.0)
+    copy_subwords(subwords.load(pieces), pieces)
+    output = str(tmp_path / "bin")
+    for folder, name in ((text, "wordpiece.json"), (pieces, "sentencepiece.model")) * 2:
+        prepare(*mnli, folder, output)
+        assert subwords.load(output).name == name
+    assert not (tmp_path / "bin/wordpiece.json").exists()
 
 
 def test_malformed_lines_are_refused_or_named(text, raw, tmp_path, posenc):
