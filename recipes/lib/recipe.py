@@ -222,7 +222,8 @@ class Recipe:
             self.began = float(os.environ.pop(_INSIDE))
             return
         if self.first <= 1:
-            self.stage(1, "set-up", self._make_environment)
+            # also with --cell: a job of SLURM has the login shell's PATH
+            self.stage(1, "set-up", self._make_environment, of_cells=True)
         if not shutil.which("fairseq-train"):
             raise UsageError(
                 "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"

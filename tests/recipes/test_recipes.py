@@ -57,6 +57,16 @@ def test_stages_outside_the_range_do_not_run_and_with_a_cell_those_of_cells_alon
         assert calls == expected
 
 
+@pytest.mark.parametrize("values", [{}, {"cell": "1"}])
+def test_a_recipe_makes_its_environment_and_starts_again_in_it(recipe, monkeypatch, values):
+    calls = []
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(Recipe, "_make_environment", lambda self: calls.append("made"))
+    monkeypatch.setattr(os, "execvp", lambda program, words: calls.append("started again"))
+    recipe(**values).set_up()
+    assert calls == ["made", "started again"]
+
+
 def test_half_an_output_is_never_taken_for_a_whole_one(recipe, tmp_path):
     output = tmp_path / "out"
     output.write_text("old")
