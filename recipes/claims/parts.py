@@ -206,7 +206,7 @@ class Claims(Measuring):
             self.quickstart(part, "--seeds", seed, "--updates", str(self.updates_of(part)),
                             "--stage", "5", "--stop-stage", "7", "--", "--lr", "0.002",
                             "--finetune-from-model", model)  # fmt: skip
-        self.quickstart(part, "--stage", "8")
+        # not by a last stage of the recipe, which knows each model by the options of its training
         self.write_tables(part)
 
     def mix_long(self, length: str, folder: str) -> None:
