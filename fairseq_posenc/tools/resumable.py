@@ -6,6 +6,7 @@ complete, and ``prepare.json`` says what the folder is made of.
 
 import json
 import os
+import shutil
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List
 
@@ -34,7 +35,7 @@ def only_process(folder: str, say: Callable[[str], object]) -> Iterator[None]:
 
 
 def begin_or_continue(
-    folder: str, settings: Dict[str, Any], results: Iterable[str], command: str
+    folder: str, settings: Dict[str, Any], results: Iterable[str], command: str, made: str = ""
 ) -> bool:
     """Note the settings in a folder, or make sure that it was begun with the same ones.
 
@@ -43,12 +44,14 @@ def begin_or_continue(
         settings: all that decides about its content, as JSON.
         results: names of files; without any of them, the settings may still change.
         command: that fills it.
+        made: folder of what was made on the way, which is removed if the settings change.
 
     Returns:
         Whether it was begun with the same settings.
 
     Raises:
-        UsageError: the folder holds something else, or was begun with other settings.
+        UsageError: the folder holds something else, was begun with other settings, or cannot be
+            written.
     """
     path = os.path.join(folder, SETTINGS)
     try:
@@ -61,6 +64,12 @@ def begin_or_continue(
         problem = f"holds other data ({error})"
     if any(os.path.exists(os.path.join(folder, name)) for name in results):
         raise UsageError(f"{folder} {problem}; give another --output")
+    # before the settings are noted: a run that ends meanwhile leaves nothing to be taken over
+    if made and os.path.exists(made):
+        try:
+            shutil.rmtree(made)
+        except OSError as error:
+            raise file_error("write", made, error) from None
     with replacing(path) as stream:
         json.dump(settings, stream, indent=1, ensure_ascii=False, sort_keys=True)
     return False

@@ -81,13 +81,13 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     settings = job.settings()
     _refuse_folder_of_others(options.output, settings)
     with only_process(options.output, say):
-        begun = begin_or_continue(options.output, settings, [last], COMMAND)
+        was_begun = os.path.exists(job.text)
+        goes_on = begin_or_continue(options.output, settings, [last], COMMAND, job.text)
         if os.path.exists(os.path.join(options.output, last)):
             say(f"{options.output} is complete")
         else:
-            if not begun and os.path.exists(job.text):
+            if was_begun and not goes_on:
                 say(f"{options.output} was begun with other options or texts: it is made anew")
-                shutil.rmtree(job.text, ignore_errors=True)
             for split, prefix in options.splits().items():
                 job.tokenise(split, prefix)
             if not options.subwords:

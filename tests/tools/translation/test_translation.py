@@ -6,6 +6,7 @@ import itertools
 import lzma
 import os
 import random
+import shutil
 
 import pytest
 from fairseq.data import Dictionary, data_utils
@@ -156,14 +157,17 @@ def test_text_may_be_compressed_and_processes_several(text):
     assert first == second
 
 
+def killed(*arguments, **named):
+    raise KeyboardInterrupt
+
+
+killed.cache_clear = lambda: None
+
+
 @pytest.mark.parametrize("step", ["bpe.learn", "_encoder_of", "keep", "read_dictionary"])
 def test_a_run_that_was_broken_off_goes_on_to_the_same_result(text, monkeypatch, step):
     prepare(options(text, output=str(text / "whole")), lambda line: None)
 
-    def killed(*arguments, **named):
-        raise KeyboardInterrupt
-
-    killed.cache_clear = lambda: None
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(f"{translation.__name__}.{step}", killed)
         prepare(options(text), lambda line: None)
@@ -182,6 +186,10 @@ def test_a_run_that_was_broken_off_may_be_begun_anew_with_other_options(text, mo
     with monkeypatch.context() as patch, pytest.raises(TypeError):
         patch.setattr(translation, "preprocess", None)
         prepare(options(text), lambda line: None)
+    # nor is what was made before taken over by a third run, if the second ends while it removes it
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "rmtree", killed)
+        prepare(options(text, bpe=10), lambda line: None)
     prepare(options(text, bpe=10), lambda line: None)
     assert contents(text / "bin") == contents(text / "whole")
 
