@@ -29,6 +29,14 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.output_options import EXPORT, add_output
 
+# options that one program alone has
+_OPTIONS_OF = {
+    "bos_in_text": "fairseq",
+    "quantization": "ctranslate2",
+    "positions": "ctranslate2",
+    "check": "huggingface",
+}
+
 
 def main() -> None:
     """Parse the command line, write, and print what to know of the result."""
@@ -68,6 +76,9 @@ def write(args: argparse.Namespace) -> List[str]:
     from fairseq_posenc.tools.convert.huggingface.export import to_huggingface, to_safetensors
     from fairseq_posenc.tools.convert.stock_fairseq import to_fairseq
 
+    for option, program in _OPTIONS_OF.items():
+        if getattr(args, option) and args.to != program:
+            raise UsageError(f"--{option.replace('_', '-')} is for --to {program}")
     if args.to == "fairseq":
         return to_fairseq(args.path, args.output, args.bos_in_text, args.force)
     if args.data is None:

@@ -196,3 +196,20 @@ def test_the_command_line_needs_no_data(posenc, checkpoint, tmp_path):
         "decoder: sinusoids, up to --max-target-positions",
     ]
     assert output.is_file()
+
+
+@pytest.mark.parametrize(
+    "program, option",
+    [
+        ("safetensors", "--check"),
+        ("ctranslate2", "--check"),
+        ("huggingface", "--quantization int8"),
+        ("fairseq", "--positions 9"),
+        ("safetensors", "--bos-in-text"),
+    ],
+)
+def test_an_option_of_another_program_is_refused(posenc, tmp_path, program, option):
+    """A model would pass for compared, or for quantised."""
+    command = f"--path a.pt --to {program} --data bin --output {tmp_path}/b {option}"
+    with pytest.raises(UsageError, match=f"{option.split()[0]} is for --to "):
+        posenc("export", *command.split())

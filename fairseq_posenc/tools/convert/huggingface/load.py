@@ -58,7 +58,8 @@ def import_model(
     if text and not imported.hf_ids:
         raise UsageError(
             f"posenc export wrote the model of {folder}, so import it without --check; then "
-            f"posenc export --path {output} --to huggingface --check compares"
+            f"posenc export --path {output} --to huggingface --data DATA --output FOLDER --check "
+            "compares"
         )
     directory, name = os.path.split(os.path.abspath(output))
     names = [*imported.dictionaries, *imported.files, *imported.texts]
