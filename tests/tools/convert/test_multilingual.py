@@ -154,7 +154,8 @@ def test_translations_are_those_of_generate(public, beam, lenpen, target):
 def test_it_goes_back_as_it_came(public):
     """With its own tokenizer, which is copied; and the checkpoint again, bit for bit."""
     path, folder = public.place / "ours" / "model.pt", public.place / "back"
-    to_huggingface(str(path), str(folder), str(path.parent), force=True)
+    agreement, *_ = to_huggingface(str(path), str(folder), str(path.parent), force=True, check=True)
+    assert re.search(r"of scores \d\.\de-\d+ on 50 sentences of random tokens, ", agreement)
     model = type(public.theirs).from_pretrained(folder).eval()
     cuts = type(public.cuts).from_pretrained(folder, src_lang=public.languages[0])
     batch = numbers(public, public.languages[0], public.sentences)

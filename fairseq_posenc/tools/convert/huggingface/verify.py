@@ -40,11 +40,18 @@ def compare(
 ) -> str:
     """Return the largest difference of scores on sentences of the data, in words.
 
+    Those of a model of many languages may be random tokens: the folder of ``posenc import``, which
+    has its tokenizer, has no text.
+
     Raises:
         UsageError: the scores differ, or there are no sentences to compare them on.
     """
     transformers = import_transformers()
-    sentences = list(zip(*by_stack.values()))[:SENTENCES]
+    sentences: List[Any] = list(zip(*by_stack.values()))[:SENTENCES]
+    compared = f"{len(sentences)} sentences"
+    if not sentences and source.is_multilingual:
+        sentences = _draw([*source.vocab_sizes.values()], SENTENCES)
+        compared = f"{SENTENCES} sentences of random tokens"
     if not sentences:
         raise UsageError("--check needs a binarised test, valid or train set in the --data")
     model = getattr(transformers, adapter.model_class).from_pretrained(
@@ -54,7 +61,7 @@ def compare(
     if not largest <= LARGEST:
         raise source.refusal(f"the scores of {adapter.model_class} differ by up to {largest:.2g}")
     return (
-        f"largest difference of scores {largest:.1e} on {len(sentences)} sentences, "
+        f"largest difference of scores {largest:.1e} on {compared}, "
         f"transformers {transformers.__version__}"
     )
 
@@ -128,8 +135,7 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
     lines = [line for line in map(str.strip, read_lines(text)) if line][:SENTENCES]
     if not lines:
         raise UsageError(f"{text} has no sentences to compare")
-    torch.manual_seed(1)
-    drawn = [[_draw(order) for order in imported.hf_ids] for _ in lines]
+    drawn = _draw([*map(len, imported.hf_ids)], len(lines))
     notes = ["0 sentences tokenised by both; scores are compared on random tokens"]
     files = {*imported.files, *imported.texts} & {CODES, WordPiece.name, SentencePiece.name}
     if files:
@@ -153,8 +159,16 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
     return [*notes, f"largest difference of scores {largest:.1e} on {measured}"]
 
 
-def _draw(order: Sequence[int]) -> List[int]:
-    return [*torch.randint(_SPECIAL, len(order), (_LENGTH,)).tolist(), _EOS]
+def _draw(sizes: List[int], count: int) -> List[List[List[int]]]:
+    """Return sentences of random tokens, the same in every run, of vocabularies of these sizes."""
+    generator = torch.Generator().manual_seed(1)
+    return [
+        [
+            [*torch.randint(_SPECIAL, size, (_LENGTH,), generator=generator).tolist(), _EOS]
+            for size in sizes
+        ]
+        for _ in range(count)
+    ]
 
 
 def _tags(imported: ImportedModel) -> List[List[int]]:
