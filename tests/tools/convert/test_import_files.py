@@ -6,6 +6,8 @@ import os
 import pytest
 import torch
 
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.data.wordpiece_file import wordpiece_model
 from fairseq_posenc.errors import UsageError
 from tests.tools.convert.conftest import TYPES, change, imported
 
@@ -192,3 +194,48 @@ def test_parts_of_two_models_are_refused(save, case, reason):
 def test_rows_that_fill_a_matrix_up_are_taken(save):
     folder, _ = save(vocab_size=len(TYPES) + 7)
     assert imported(folder)[0].exists()
+
+
+@pytest.mark.parametrize(
+    "name, left, is_refused",
+    [
+        ("FSMT", "sentencepiece.model", True),
+        ("Bert", "sentencepiece.model", True),
+        ("Bert", "codes", False),
+        ("FSMT", "wordpiece.json", False),
+    ],
+)
+def test_what_cuts_the_text_of_another_model_is_not_left_beside_one(save, name, left, is_refused):
+    """Of two kinds of subwords in a folder, either might be taken for the model's."""
+    folder, _ = save(name)
+    (folder.parent / "ours").mkdir()
+    (folder.parent / "ours" / left).write_text("")
+    if not is_refused:
+        imported(folder)
+        return
+    with pytest.raises(UsageError, match=f"{left} in .*ours.* is of another model; choose"):
+        imported(folder)
+
+
+def test_the_bias_of_robertas_head_may_have_either_name(save):
+    folder, model = save("Roberta")
+    weights = safetensors.load_file(folder / "model.safetensors")
+    weights["lm_head.decoder.bias"] = weights.pop("lm_head.bias")
+    safetensors.save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    output, _ = imported(folder)
+    bias = load_checkpoint(output)["model"]["encoder.lm_head.bias"]
+    assert torch.equal(bias, model.lm_head.bias)
+
+
+@pytest.mark.parametrize("part", ["pre_tokenizer", "continuing_subword_prefix", "clean_text", None])
+def test_text_that_is_cut_otherwise_than_by_bert_is_told(save, part):
+    folder, _ = save("Bert")
+    tokenizer = wordpiece_model({symbol: n for n, symbol in enumerate(TYPES)}, lowercase=True)
+    tokenizer["added_tokens"] = []
+    tokenizer.update({"pre_tokenizer": {"type": "Whitespace"}} if part == "pre_tokenizer" else {})
+    tokenizer["model"].update({part: "@@"} if part == "continuing_subword_prefix" else {})
+    tokenizer["normalizer"].update({part: False} if part == "clean_text" else {})
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    output, notes = imported(folder)
+    assert any("which posenc lacks" in note for note in notes) == bool(part)
+    assert (output.parent / "wordpiece.json").exists() != bool(part)

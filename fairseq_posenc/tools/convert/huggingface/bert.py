@@ -236,7 +236,7 @@ def _tie(weights: HfWeights, embeddings: str, tied: bool) -> None:
     if tied or "encoder.lm_head.weight" not in renamed:
         renamed["encoder.lm_head.weight"] = first
     own = [name for name in weights.hf if name.endswith(".decoder.bias")]
-    if own and not tied:
+    if own and not (tied and "encoder.lm_head.bias" in renamed):
         renamed["encoder.lm_head.bias"] = weights.hf[own[0]]
 
 

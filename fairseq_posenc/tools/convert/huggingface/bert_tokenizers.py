@@ -25,6 +25,11 @@ _FLAGS = {
     "tokenize_chinese_chars": "chinese",
     "do_basic_tokenize": "",
 }
+# of tokenizer.json, what has to be as in our WordPiece
+_AS_OURS = (
+    *(("normalizer", name) for name in ("type", "clean_text")),
+    *(("model", n) for n in ("type", "continuing_subword_prefix", "max_input_chars_per_word")),
+)
 # classes of tokenizers: of any kind of text, and those that cut as WordPiece does
 ANY_TOKENIZER = ("TokenizersBackend", "PreTrainedTokenizerFast")
 WORDPIECE = ("BertTokenizer", "BertTokenizerFast", *ANY_TOKENIZER)
@@ -97,7 +102,11 @@ def wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
         schema: Any = {"model": {"type": str}, "normalizer": Maybe(dict)}
         content = load_json(tokenizer, schema, "tokenizers")
         normalizer = content.get("normalizer") or {}
-        if content["model"]["type"] != "WordPiece" or normalizer.get("type") != "BertNormalizer":
+        ours = wordpiece_model({}, lowercase=True)
+        settings = {"model": content["model"], "normalizer": normalizer}
+        if content.get("pre_tokenizer") != ours["pre_tokenizer"] or any(
+            settings[part].get(name) != ours[part][name] for part, name in _AS_OURS
+        ):
             return None
         schema = {"lowercase": bool, "strip_accents": OrNull(bool), "handle_chinese_chars": bool}
         check_schema(content, {"normalizer": schema}, tokenizer, "tokenizers")

@@ -10,8 +10,8 @@ from typing import List, Optional
 
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, as_checkpoint, read_folder
 from fairseq_posenc.data.indexed import read_dictionary
-from fairseq_posenc.data.segmentation import SentencePieces
-from fairseq_posenc.data.subwords import SentencePiece
+from fairseq_posenc.data.segmentation import CODES, TOKENIZER, SentencePieces
+from fairseq_posenc.data.subwords import SentencePiece, WordPiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.tools.averaging import save
@@ -69,6 +69,7 @@ def import_model(
             f"{taken[0]} in {directory} would be replaced; choose another folder for --output, or "
             "replace it with --force"
         )
+    _check_other_subwords(directory, names)
     imported.notes += _subword_remarks(imported)
     state = as_checkpoint(imported.model, imported.task, imported.weights)
     # whether the weights fit the options, which are checked in a copy
@@ -86,6 +87,22 @@ def import_model(
         if text:
             imported.notes += compare_imported(imported, folder, os.path.join(partial, name), text)
     return ([f"beside it: {', '.join(names)}"] if names else []) + imported.notes
+
+
+def _check_other_subwords(directory: str, names: List[str]) -> None:
+    """Refuse a folder with a kind of subwords that would be taken for that of the files ``names``.
+
+    Those of translation and of BERT are told apart, but not from SentencePiece, which both have.
+    """
+    other_kinds = {CODES, TOKENIZER, WordPiece.name}
+    if SentencePiece.name not in names:
+        other_kinds = {SentencePiece.name} if other_kinds & set(names) else set()
+    for name in sorted(
+        other_kinds & set(os.listdir(directory) if os.path.isdir(directory) else ())
+    ):
+        raise UsageError(
+            f"{name} in {directory} is of another model; choose another folder for --output"
+        )
 
 
 def _subword_remarks(imported: ImportedModel) -> List[str]:
