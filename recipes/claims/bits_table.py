@@ -11,11 +11,11 @@ end, and those whose bits within differ by more than 0.02 are not. Intervals are
 sentences, as in ``posenc table``.
 """
 
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from fairseq_posenc.tools.arguments import plain_parser
+from fairseq_posenc.tools.arguments import key_value, plain_parser
 from fairseq_posenc.tools.tables.intervals import Estimate
 from fairseq_posenc.tools.tables.latex import escaped, tabular
 from fairseq_posenc.tools.tables.plots import (
@@ -200,13 +200,13 @@ def main() -> None:
     """Parse the command line, and write the tables and the picture."""
     parser = plain_parser(__doc__)
     parser.add_argument("bits", nargs="+", metavar="LABEL=bits.json")
-    parser.add_argument("--expect", action="append", default=[], metavar="LABEL=less")
+    expect: Any = {"action": "append", "default": [], "type": key_value}
+    parser.add_argument("--expect", metavar="LABEL=less", **expect)
     parser.add_argument("--margin", type=float, default=0.1, help="in bits (0.1)")
     parser.add_argument("--output", required=True, metavar="PATH", help="before .md, .tex and .png")
     args = parser.parse_args()
     rows, names = read_rows(args.bits)
-    expected = dict(pair.split("=", 1) for pair in args.expect)
-    text = markdown(rows, names, expected, args.margin)
+    text = markdown(rows, names, dict(args.expect), args.margin)
     for ending, content in ((".md", text), (".tex", latex(rows, names))):
         with replacing(args.output + ending) as stream:
             stream.write(content)

@@ -339,9 +339,10 @@ def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) 
 
 
 def rounded(value: Any) -> Any:
-    """Return JSON with its numbers to four digits behind the point."""
+    """Return JSON with its numbers to six digits behind the point."""
     if isinstance(value, dict):
         return {name: rounded(member) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [rounded(member) for member in value]
-    return round(value, 4) if isinstance(value, float) else value
+    # pages print up to three: of four kept ones, a last 5 would be rounded a second time
+    return round(value, 6) if isinstance(value, float) else value

@@ -88,7 +88,7 @@ def attention(
 def _with_segments(encoder: PosencTransformerEncoder, name: str, alone: Maps) -> Dict[str, Maps]:
     """Return the maps of an encoder whose input's second half is in another segment.
 
-    None if the encoder has no segments, or none that act where its positions do.
+    There are none if the encoder has no segments, or none that act where its positions do.
     """
     if isinstance(getattr(encoder, "segments", None), (NoSegments, type(None))):
         return {}

@@ -57,9 +57,11 @@ def tokens(
     """
     if len(models) != 2:
         raise UsageError(f"--models takes two models to compare, A and B, not {len(models)}")
+    frequencies = lengths.by_edges(frequency_bins, option="--frequency-bins")
+    positions = lengths.by_edges(position_bins, option="--position-bins")
     names = {
-        "frequency_ranks": [part.name for part in lengths.by_edges(frequency_bins)] + ["all"],
-        "positions": [part.name for part in lengths.by_edges(position_bins)] + ["all"],
+        "frequency_ranks": [*(part.name for part in frequencies), "all"],
+        "positions": [*(part.name for part in positions), "all"],
     }
     scored = {
         m.name: score_references(m, subset, max_tokens)

@@ -35,7 +35,7 @@ class Bin:
         return [i for i, length in enumerate(lengths) if self.longer_than < length <= top]
 
 
-def by_edges(edges: Sequence[int], smallest: int = 1) -> List[Bin]:
+def by_edges(edges: Sequence[int], smallest: int = 1, option: str = "--bins") -> List[Bin]:
     """Return the bins 1-10, 11-20, 21-30, 31+ for the edges 10, 20, 30 (SHAPE, Figure 3).
 
     An empty sentence counts to the first bin, so that the bins make up the whole test set.
@@ -43,9 +43,10 @@ def by_edges(edges: Sequence[int], smallest: int = 1) -> List[Bin]:
     Args:
         edges: the largest number of each bin but the last one.
         smallest: number of the first bin, and of its name.
+        option: that gave the edges, for the message.
     """
     if not edges or edges[0] < smallest or any(low >= high for low, high in zip(edges, edges[1:])):
-        raise UsageError("--bins takes rising whole numbers above 0, such as 10,20,30")
+        raise UsageError(f"{option} takes rising whole numbers above 0, such as 10,20,30")
     lows, tops = [smallest - 1, *edges], [*edges, None]
     names = [f"{low + 1}+" if top is None else f"{low + 1}-{top}" for low, top in zip(lows, tops)]
     return [Bin(*bin) for bin in zip(names, [-1, *edges], tops)]

@@ -133,12 +133,16 @@ def test_the_interval_knows_sentences(written):
     assert uneven.high > uneven.mean
 
 
-def test_what_is_no_set_of_trainings_is_refused(written):
+def test_what_is_no_set_of_trainings_is_refused(written, monkeypatch, capsys):
     arguments = written({"base": {1: (2, 3, 4)}})
     with pytest.raises(UsageError, match="twice"):
         read_rows(arguments * 2)
     with pytest.raises(UsageError, match="is not label"):
         read_rows(["base"])
+    monkeypatch.setattr("sys.argv", ["bits_table", *arguments, "--expect", "base", "--output", "x"])
+    with pytest.raises(SystemExit):
+        bits_table.main()
+    assert "--expect: expected KEY=VALUE, not 'base'" in capsys.readouterr().err
 
 
 def test_the_picture_and_latex_are_written(written, tmp_path, monkeypatch):

@@ -89,8 +89,8 @@ def test_the_end_of_sentence_is_not_counted(analyse, checkpoint, trained):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"frequency_bins": [5, 5]}, "rising"),
-        ({"position_bins": [0, 5]}, "rising"),
+        ({"frequency_bins": [5, 5]}, "--frequency-bins takes rising"),
+        ({"position_bins": [0, 5]}, "--position-bins takes rising"),
         ({"subset": "nowhere"}, "nowhere"),
     ],
 )
