@@ -28,8 +28,12 @@ class Estimate(NamedTuple):
         return self._text("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * self.is_clear()
 
     def is_clear(self) -> bool:
-        """Return whether the interval of a difference leaves out 0."""
-        return self.low is not None and self.high is not None and self.low * self.high > 0
+        """Return whether the interval of a difference leaves out 0.
+
+        One without width, as of a single sentence of one training, says nothing of others.
+        """
+        low, high = self.low, self.high
+        return low is not None and high is not None and low < high and low * high > 0
 
     def _text(self, form: str) -> str:
         return "-" if self.mean is None else form.format(self.mean, self.low, self.high)

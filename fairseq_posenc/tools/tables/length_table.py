@@ -98,10 +98,11 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
             continue
         clear, unclear = [], []
         for name in several if first in several else ():
-            mean, low, high, _ = table.differences[name][at]
+            difference = table.differences[name][at]
+            mean, low, high, _ = difference
             if name == first or mean is None or low is None or high is None:
                 continue
-            if low * high > 0:
+            if difference.is_clear():
                 half = (high - low) / 2
                 clear.append(f"{name} {mean:+.{decimals}f} ± {half:.{decimals}f}")
             else:

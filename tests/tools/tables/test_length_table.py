@@ -103,6 +103,20 @@ def test_every_figure_has_its_interval_and_every_difference():
         assert len({len(line) for line in lines}) == 1 and set(lines[1]) == set("|-: ")
 
 
+def test_a_single_sentence_has_no_star():
+    """Its bootstrap draws it alone, so that the interval has no width."""
+    bins = [
+        {"name": name, "longer_than": low, "up_to": up, "sentences": n}
+        for name, low, up, n in (("1-16", -1, 16, 11), ("17+", 16, None, 1))
+    ]
+    lengths = {"of": "source", "unit": "words", "bins": bins}
+    runs = {name: [score(right, by_length=lengths)] for name, right in (("a", 0.8), ("b", 0.9))}
+    table = by_length(runs)
+    _, short, single = table.differences["b"]
+    assert single.low == single.mean == single.high > 0
+    assert short.signed().endswith("*") and not single.signed().endswith("*")
+
+
 def test_one_training_is_not_ranked_and_the_table_says_so():
     one, two = [score(0.8)], [score(0.8), score(0.9)]
     warning = "intervals are over sentences only and say nothing about other seeds"
