@@ -11,7 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.data.segmentation import BytePairEncoder, Moses, tokenise_lines
-from fairseq_posenc.data.subwords import SentencePiece, WordPiece
+from fairseq_posenc.data.subwords import MASK, SentencePiece, WordPiece, library
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.vocabulary import learn_sentencepiece, learn_wordpiece
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
@@ -22,6 +22,7 @@ from fairseq_posenc.tools.convert.huggingface.tokenizers import (
 )
 from fairseq_posenc.tools.convert.huggingface.verify import inputs, padded
 from fairseq_posenc.tools.translation import bpe, pieces
+from tests.tiny import dictionary_of
 from tests.tools.convert.conftest import teach
 
 LINES = 10_000
@@ -227,3 +228,19 @@ def test_no_word_begins_behind_a_mask_where_the_text_has_no_space(tmp_path):
     assert model.encode("北京", after_special=True) == ["北", "京"]
     pieces, spans = model.encode_with_offsets("<unk>house")
     assert "▁" not in "".join(pieces) and spans[:2] == [(0, 5), (5, 5 + len(pieces[1]))]
+
+
+def test_a_mask_in_the_dictionary_makes_no_bert_of_a_translation_model(checkpoint, tmp_path):
+    """Whose sources do not begin with ``<s>``."""
+    prepared = tmp_path / "masked"
+    prepared.mkdir()
+    for language in ("en", "de"):
+        dictionary = dictionary_of(20)
+        dictionary.add_symbol(MASK)
+        dictionary.save(str(prepared / f"dict.{language}.txt"))
+    path, _ = checkpoint("sinusoidal", prepared=prepared)
+    to_huggingface(str(path), str(tmp_path / "hf"), str(prepared))
+    tokenizer = library("tokenizers").Tokenizer.from_file(str(tmp_path / "hf" / "tokenizer.json"))
+    assert tokenizer.encode("w1 <mask>").tokens == ["w1", MASK, "</s>"]
+    for name in ("dict.en.txt", "dict.de.txt"):
+        assert (tmp_path / "hf" / name).read_bytes() == (prepared / name).read_bytes()

@@ -172,7 +172,7 @@ def copy_text_files(
         name = DICTIONARY if shared else f"dict.{language}.txt"
         written = Dictionary()
         for symbol, count in zip(dictionary.symbols, dictionary.count):
-            if symbol != MASK or source.is_multilingual:  # the tasks of BERT add it
+            if symbol != MASK or source.model_name != "posenc_bert":  # whose tasks add it
                 written.add_symbol(symbol, count)
         written.save(os.path.join(folder, name))
     for name in TEXT_FILES:

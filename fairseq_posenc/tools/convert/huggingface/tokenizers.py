@@ -89,7 +89,7 @@ def _write(
     folder: str,
 ) -> List[str]:
     """Write the tokenizer of one dictionary, and return what to know of it."""
-    pair, is_bert = read_tokenizer(dictionary, data), MASK in dictionary
+    pair, is_bert = read_tokenizer(dictionary, data), source.model_name == "posenc_bert"
     ties = compare_tokenizers(pair, dictionary, sentences, data)
     tokenizer, notes = pair.tokenizer, [f"tokenizer.json takes {pair.takes}"]
     if ties:
