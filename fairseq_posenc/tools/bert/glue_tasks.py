@@ -20,7 +20,7 @@ class GlueTask:
         columns: names of the columns of labelled files that begin without a line of names.
         scores: lowest and highest score of a regression.
         language: name of the column of languages, each of which becomes a split of its own.
-        may_be_empty: whether the official files hold empty sentences; test sets always may.
+        may_be_empty: whether the official files hold empty sentences; those without labels may.
         original: what stands in for the files: labelled training and test text, and the places of
             a file with the numbers of the development pairs among the training text.
         xtreme: split -> files of XTREME's download, as a pattern whose group is the language;

@@ -61,6 +61,10 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int =
                 f"{len(pairs)}"
             )
         write_pairs(f"{output}/{name}.raw", languages, pairs)
+    if corpus.hold_out:  # of the archives' text; here it is a set that nothing is scored on
+        prefix = _required_prefix(corpus, ready, ["valid"], form)
+        pairs_of_valid = pairs_of_files(prefix, languages)
+        counts["valid"] = write_pairs(f"{output}/valid.{form}", languages, pairs_of_valid)
     codes = [path for path in (f"{ready}/{name}" for name in _CODES) if os.path.exists(path)]
     if form == "bpe":
         if not codes:

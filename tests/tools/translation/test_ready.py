@@ -72,6 +72,16 @@ def test_text_with_bpe_is_taken_as_it_is(take, make, tmp_path, names, codes):
     assert (text / "codes").read_text() == CODES
 
 
+def test_pairs_that_are_held_out_from_the_archives_are_a_set_of_their_own(
+    make, corpus, raw, tmp_path
+):
+    """As of IWSLT: no test set is the validation set, too."""
+    corpus, output = corpus._replace(valid=None, hold_out=3), tmp_path / "text"
+    counts = take_ready(corpus, make(OURS, "codes"), str(raw), str(output))
+    assert counts == {"kind": "bpe", "train": 5, "valid": 4, "tests": {"newstest2012": 8}}
+    assert read_lines(str(output / "valid.bpe.en"))[0] == "valid en a@@ b 0"
+
+
 def test_tokenised_text_is_left_for_bpe(take, make, tmp_path):
     counts = take(
         make({name: stem.replace(".bpe.32000", "") for name, stem in GOOGLE.items()}, None)
