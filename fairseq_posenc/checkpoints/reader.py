@@ -13,7 +13,8 @@ import re
 import sys
 import warnings
 import zipfile
-from typing import Any, Dict, List, Mapping, Tuple
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 import numpy as np
 import torch
@@ -85,6 +86,21 @@ class _Unknown(Exception):
     """A file holds something of this type, which is not read."""
 
 
+@contextmanager
+def _our_names_alone() -> Iterator[None]:
+    """Let torch's safe loading know our names, and none that the program around us has added.
+
+    It would make and call these too, or take one that is also ours for its own.
+    """
+    added = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    try:
+        with torch.serialization.safe_globals(_NAMES):
+            yield
+    finally:
+        torch.serialization.add_safe_globals(added)
+
+
 def load_checkpoint(path: str, mmap: bool = False) -> Any:
     """Return the content of a checkpoint, on the CPU; nothing in it is run.
 
@@ -107,7 +123,7 @@ def load_checkpoint(path: str, mmap: bool = False) -> Any:
         raise UsageError(f"{path} is a pipe or a device; give the file of a checkpoint")
     try:
         can_be_mapped = _check_bytes(path)
-        with torch.serialization.safe_globals(_NAMES), warnings.catch_warnings():
+        with _our_names_alone(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd pickles; errors are raised below
             value = torch.load(
                 path, map_location="cpu", weights_only=True, mmap=mmap and can_be_mapped

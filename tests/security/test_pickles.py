@@ -241,6 +241,21 @@ def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
     assert loaded["number"] == kind(1) and loaded["number"].dtype == kind
 
 
+def test_names_that_a_program_lets_torch_load_change_nothing(tmp_path, hostile):
+    """Many programs add Namespace, without which torch ≥ 2.6 loads nothing of fairseq's."""
+    names = [argparse.Namespace, open]
+    state = {"args": argparse.Namespace(x=1)}
+    with torch.serialization.safe_globals(names):
+        for _ in range(5):  # torch keeps names in a set, whose order is random
+            torch.save(state, tmp_path / "a.pt")
+            assert load_checkpoint(str(tmp_path / "a.pt")) == state
+        assert set(torch.serialization.get_safe_globals()) >= set(names)
+        torch.save(hostile, tmp_path / "a.pt")
+        with pytest.raises(UsageError, match="refused"):
+            load_checkpoint(str(tmp_path / "a.pt"))
+    assert not hostile.witness.exists()
+
+
 def test_what_is_loaded_is_of_no_type_of_ours(tmp_path):
     shared = np.arange(3.0)
     options = argparse.Namespace(x=[shared], y=argparse.Namespace())
