@@ -286,7 +286,7 @@ def _value(value: Any, option: argparse.Action) -> Any:
     is_text = isinstance(value, str)
     if name in LISTS and value is not None:
         return _texts(value, name)
-    if is_text and (value in (option.choices or ()) or re.fullmatch(TEXT.get(name, "$^"), value)):
+    if is_text and (value in (option.choices or ()) or re.fullmatch(TEXT.get(name, "(?!)"), value)):
         return value
     is_number = option.nargs == 0 or option.type in (bool, int, float)
     try:

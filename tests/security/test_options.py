@@ -68,6 +68,7 @@ REFUSED = [
     (("model", "admin_profile"), "/etc/passwd"),
     (("task", "_name"), "multilingual_translation"),
     (("task", "left_pad_source"), CALL),
+    (("task", "left_pad_source"), ""),
     (("task", "source_lang"), "en;touch x"),
     (("task", "target_lang"), "../../de"),
     (("common", "seed"), "${oc.env:HOME}"),
