@@ -10,6 +10,7 @@ import struct
 from typing import Any, List, NamedTuple, Optional
 
 import numpy as np
+from fairseq import utils
 from fairseq.data import Dictionary, indexed_dataset
 from fairseq.data.huffman import HuffmanMMapIndex
 
@@ -78,6 +79,17 @@ def read_dictionary(file: str) -> Dictionary:
         if not 0 <= count < _LARGEST_COUNT:
             raise UsageError(f"cannot read the dictionary {file}: the count of {symbol!r} is wrong")
     return dictionary
+
+
+def check_folders(data: str) -> None:
+    """Check that the folders of ``data``, separated by ``:``, are there: an epoch reads one.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    for folder in utils.split_paths(data):
+        if not os.path.isdir(folder):
+            raise UsageError(f"there is no folder {folder}, which the data should be in")
 
 
 def check_split(folder: str, split: str) -> None:

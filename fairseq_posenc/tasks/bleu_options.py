@@ -1,8 +1,9 @@
 """Options of ``--eval-bleu``, which fairseq reads after the data, or not at all."""
 
+import json
 import logging
 import os
-from typing import Any
+from typing import Any, Dict
 
 import numpy as np
 from fairseq.data.encoders import TOKENIZER_REGISTRY
@@ -31,12 +32,20 @@ def check_bleu_options(cfg: TranslationConfig, folder: str) -> None:
             unread = set(values) - set(GenerationConfig.__dataclass_fields__)
             if unread:
                 raise UsageError(f"{option}: {min(unread)} is no option of fairseq-generate")
+            _check_numbers(option, values)
     if cfg.eval_bleu_detok not in TOKENIZER_REGISTRY:
         choices = ", ".join(sorted(TOKENIZER_REGISTRY))
         raise UsageError(f"--eval-bleu-detok {cfg.eval_bleu_detok}: choose one of {choices}")
     has_pieces = os.path.exists(os.path.join(folder, SentencePiece.name))
     if has_pieces and cfg.eval_bleu_remove_bpe != "sentencepiece":
         logger.warning("BLEU is of pieces, not of words: give --eval-bleu-remove-bpe sentencepiece")
+
+
+def _check_numbers(option: str, values: Dict[str, Any]) -> None:
+    for name, value in values.items():
+        needs_number = GenerationConfig.__dataclass_fields__[name].type in (int, float)
+        if needs_number and not isinstance(value, (int, float)):
+            raise UsageError(f"{option}: {name} must be a number, not {json.dumps(value):.60}")
 
 
 def warn_of_limit(cfg: TranslationConfig, split: str, pairs: Any) -> None:

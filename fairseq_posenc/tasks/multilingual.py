@@ -8,7 +8,7 @@ from fairseq.data.multilingual.multilingual_data_manager import MultilingualData
 from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
-from fairseq_posenc.data.indexed import check_split, read_dictionary
+from fairseq_posenc.data.indexed import check_folders, check_split, read_dictionary
 from fairseq_posenc.data.subwords import DICTIONARY
 from fairseq_posenc.errors import UsageError
 
@@ -26,7 +26,8 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
 
     @classmethod
     def setup_task(cls, args: Any, **kwargs):
-        """Check the languages, and load the dictionaries."""
+        """Check the folders and the languages, and load the dictionaries."""
+        check_folders(args.data)
         if args.lang_pairs is None and args.source_lang and args.target_lang:
             args.lang_pairs = f"{args.source_lang}-{args.target_lang}"
         pairs = args.lang_pairs or []

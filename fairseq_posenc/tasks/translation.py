@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import ListDataset
+from fairseq.data import ListDataset, indexed_dataset
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 
-from fairseq_posenc.data.indexed import check_split, read_dictionary
+from fairseq_posenc.data.indexed import check_folders, check_split, read_dictionary
 from fairseq_posenc.data.source_bos import align_without_bos, with_source_bos
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
@@ -53,6 +53,7 @@ class PosencTranslationTask(TranslationTask):
                 f"no binarised parallel data in {folder}: dict.<language>.txt is missing; posenc "
                 "prepare translation makes such a folder"
             )
+        check_folders(cfg.data)
         if cfg.eval_bleu:
             check_bleu_options(cfg, folder)
         return super().setup_task(cfg, **kwargs)
@@ -91,10 +92,15 @@ class PosencTranslationTask(TranslationTask):
         return generator
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split; too long a pair is an error now, not in fairseq's first validation."""
-        folders = utils.split_paths(self.cfg.data)
-        shard = (epoch - 1) % len(folders) if split == self.cfg.train_subset else 0
-        check_split(folders[shard], split)
+        """Load a split; too long a pair is an error now, not in fairseq's first validation.
+
+        So is a folder without the training set, not in the epoch that reads it.
+        """
+        folders, is_training = utils.split_paths(self.cfg.data), split == self.cfg.train_subset
+        for folder in folders if is_training else folders[:1]:
+            # fairseq-generate, which gives this option, needs no targets
+            self._check_files(folder, split, with_targets="task_cfg" not in kwargs)
+        check_split(folders[(epoch - 1) % len(folders) if is_training else 0], split)
         if self.cfg.prepend_source_bos and self.cfg.num_batch_buckets:
             raise UsageError("--prepend-source-bos and --num-batch-buckets exclude each other")
         # BOS is put there after --truncate-source has cut, so the cut must leave room for it
@@ -105,18 +111,28 @@ class PosencTranslationTask(TranslationTask):
         self.cfg.upsample_primary = 1 if copies < 0 else copies
         try:
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        except FileNotFoundError as error:
-            raise UsageError(
-                f"there is no binarised '{split}' set: {error}; run posenc prepare translation"
-            ) from None
         finally:
             self.cfg.max_source_positions, self.cfg.upsample_primary = limit, copies
         if self.cfg.prepend_source_bos:
             self.datasets[split] = with_source_bos(self.datasets[split])
-        before_training = split != self.cfg.train_subset and "task_cfg" not in kwargs
+        before_training = not is_training and "task_cfg" not in kwargs
         if before_training and not self.cfg.skip_invalid_size_inputs_valid_test:
             self._check_lengths(split)
             warn_of_limit(self.cfg, split, self.datasets[split])
+
+    def _check_files(self, folder: str, split: str, with_targets: bool) -> None:
+        source, target = self.cfg.source_lang, self.cfg.target_lang
+        languages = [source, target] if with_targets else [source]
+
+        def is_there(pair: str) -> bool:
+            paths = (os.path.join(folder, f"{split}.{pair}.{language}") for language in languages)
+            return all(indexed_dataset.dataset_exists(p, self.cfg.dataset_impl) for p in paths)
+
+        if not (is_there(f"{source}-{target}") or is_there(f"{target}-{source}")):
+            raise UsageError(
+                f"there is no binarised '{split}' set of {' and '.join(languages)} in {folder}; "
+                "run posenc prepare translation"
+            )
 
     def _check_lengths(self, split: str) -> None:
         pairs, limits = self.datasets[split], self.max_positions()

@@ -7,6 +7,7 @@ from fairseq.data import LanguagePairDataset, ListDataset, indexed_dataset
 
 from fairseq_posenc.data.source_bos import with_source_bos
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tasks.bleu_options import check_bleu_options
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
 from tests.tiny import binarise, dictionary_of
 
@@ -61,6 +62,31 @@ def test_each_epoch_checks_the_folder_that_it_reads(task, tmp_path):
         task.load_dataset("train", epoch=epoch)
     with pytest.raises(UsageError, match="/1/train.en-de.de.bin has 2 bytes"):
         task.load_dataset("train", epoch=2)
+
+
+def test_a_folder_without_the_set_is_named_before_the_epoch_that_reads_it(task, tmp_path):
+    (tmp_path / "2" / "train.en-de.de.idx").unlink()
+    with pytest.raises(UsageError, match="no binarised 'train' set of en and de in .*/2; run"):
+        task.load_dataset("train")
+    (tmp_path / "0" / "valid.en-de.de.bin").unlink()
+    with pytest.raises(UsageError, match="no binarised 'valid' set of en and de in .*/0; run"):
+        task.load_dataset("valid")
+    # as fairseq-generate, which needs no references
+    task.load_dataset("valid", task_cfg=task.cfg)
+    assert task.dataset("valid").tgt is None
+    task.cfg.data += f":{tmp_path}/3"
+    with pytest.raises(UsageError, match="there is no folder .*/3, which the data should be in"):
+        PosencTranslationTask.setup_task(task.cfg)
+
+
+def test_the_search_of_eval_bleu_takes_numbers_where_it_counts(task, tmp_path):
+    task.cfg.eval_bleu = True
+    for search in ('{"max_len_a": "1.5"}', '{"beam": null}'):
+        task.cfg.eval_bleu_args = search
+        with pytest.raises(UsageError, match="--eval-bleu-args: .* must be a number, not"):
+            check_bleu_options(task.cfg, str(tmp_path / "0"))
+    task.cfg.eval_bleu_args = '{"beam": 4, "max_len_a": 1, "sampling": true, "replace_unk": null}'
+    check_bleu_options(task.cfg, str(tmp_path / "0"))
 
 
 @pytest.mark.parametrize("option", [None, "update_epoch_batch_itr", "disable_iterator_cache"])
