@@ -30,6 +30,7 @@ When the models are imported, these places of fairseq are replaced, once (a test
   on the trainer's ``state_dict`` has the metadata of the run (``run_comparison``)
 - ``checkpoint_utils.verify_checkpoint_directory`` and ``FairseqTask.filter_indices_by_size``, which
   find that nothing can be written or read (``training_start``)
+- ``EpochBatchIterator.first_batch``, where a set has none (``training_start``)
 - ``models.build_model``, which knows the task and the model (``task_models``)
 - ``distributed.utils.infer_init_method``, by which fairseq starts workers: it needs GPUs
   (``training_start``)

@@ -89,6 +89,7 @@ def install_loading_patches() -> None:
     patch_epoch_position()
     patch_batches()
     training_start.patch_start()
+    training_start.patch_first_batch()
     scoring.patch_scoring()
     # the object that a worker sends the others when a run is resumed holds options, which torch
     # ≥ 2.6 does not load from untrusted files

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.distributed import utils as distributed_utils
 from fairseq.tasks import FairseqTask
 
@@ -70,6 +71,22 @@ def patch_start() -> None:
     distributed_utils.infer_init_method = infer_init_method
     checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
     FairseqTask.filter_indices_by_size = filter_indices_by_size
+
+
+def patch_first_batch() -> None:
+    """Let fairseq say why a small set has no batch; its own advice is about long samples."""
+    first: Any = EpochBatchIterator.first_batch
+
+    def first_batch(self: EpochBatchIterator) -> Any:
+        if not len(self.frozen_batches):
+            raise UsageError(
+                "a set has no batch: fairseq leaves out what is less than "
+                "--required-batch-size-multiple, 8 samples by default; give "
+                "--required-batch-size-multiple 1"
+            )
+        return first.fget(self)
+
+    EpochBatchIterator.first_batch = property(first_batch)
 
 
 def patch_valid_stats() -> None:

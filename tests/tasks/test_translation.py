@@ -102,6 +102,17 @@ def test_batches_that_fairseq_keeps_are_those_of_the_first_epoch(task, option):
     assert (batches[0] == batches[1]) == (option is None)
 
 
+def test_a_set_too_small_for_a_batch_is_answered_with_what_helps(task, tmp_path):
+    for language in ("en", "de"):
+        binarise(tmp_path / "0" / f"train.en-de.{language}", [[4, 2]] * 3)
+    task.load_dataset("train")
+    options = {"dataset": task.dataset("train"), "disable_iterator_cache": True}
+    iterator = task.get_batch_iterator(**options, required_batch_size_multiple=8)
+    with pytest.raises(UsageError, match="give --required-batch-size-multiple 1$"):
+        _ = iterator.first_batch
+    assert len(task.get_batch_iterator(**options).first_batch["id"]) == 3
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_validation_sets_may_be_as_long_as_positions_and_training_sets_longer(task, side):
     setattr(task.cfg, f"max_{side}_positions", 4)
