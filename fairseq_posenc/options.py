@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check_names(args: Any, *additional: str) -> None:
     """Check that all options of positions are known, as they may come from a file of options.
 
-    ``others`` are names of options that the model has besides those of encodings.
+    ``additional`` are names of options that the model has besides those of encodings.
 
     Raises:
         UsageError: one is not, such as ``position_encodng``.

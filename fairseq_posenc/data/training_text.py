@@ -26,7 +26,8 @@ def checksum(data: str, subset: str) -> Optional[str]:
     Raises:
         UsageError: a file cannot be read.
     """
-    files = [file for folder in utils.split_paths(data) for file in _files(folder, subset)]
+    folders = filter(os.path.isdir, utils.split_paths(data))
+    files = [file for folder in folders for file in _files(folder, subset)]
     digest = hashlib.sha256()
     for name, path in files:
         with reading(path), open(path, "rb") as stream:
@@ -45,7 +46,7 @@ def _files(folder: str, subset: str) -> Iterator[Tuple[str, str]]:
     """Yield name and path of each file of a set, parts (``train1``) and languages included."""
     of_set = re.compile(rf"{re.escape(subset)}\d*(\..+)?\.(idx|bin|label)")
     below = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
-    for directory in [folder, *sorted(below)] if os.path.isdir(folder) else []:
+    for directory in [folder, *sorted(below)]:
         for name in sorted(filter(of_set.fullmatch, os.listdir(directory))):
             path = os.path.join(directory, name)
             yield os.path.relpath(path, folder), path

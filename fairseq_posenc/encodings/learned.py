@@ -64,9 +64,11 @@ def check_fits_table(length: int, numbers: Tensor, stack: StackConfig) -> None:
     """
     # Only padding can make a batch longer than its longest sequence, so most are not looked at.
     if length > stack.max_length and numbers.max() >= stack.max_length:
+        option = "--max-target-positions" if stack.decoder else "--max-source-positions"
         raise UsageError(
             f"a sequence of {length} tokens is longer than the table of {stack.max_length} learned "
-            "positions; raise --max-source-positions and --max-target-positions"
+            f"positions; raise {'--max-positions' if stack.has_cls else option} (max_length= of a "
+            "StackConfig)"
         )
 
 

@@ -147,6 +147,8 @@ class BertHub(nn.Module):
                 raise UsageError(
                     f"there must be one {MASK} in every text, not as in {masked_text!r}"
                 )
+        if not texts:
+            return []
         proposals: Dict[int, List[Tuple[str, float, str]]] = {}
         for sample in self._batches(self._dataset([(masked_text,) for masked_text in texts])):
             masked = sample["net_input"]["src_tokens"].eq(self.task.mask_idx)
@@ -207,7 +209,9 @@ class BertHub(nn.Module):
             if len(example) != number:
                 expected = "a pair of texts" if number == 2 else "one text"
                 raise UsageError(f"the model takes {expected} at a time, not {len(example)}")
-        predictions: List[Any]
+        predictions: List[Any] = []
+        if not examples:
+            return predictions
         if self._answers_questions:
             predictions = self._answer(examples)
         else:

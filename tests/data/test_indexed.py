@@ -7,6 +7,7 @@ import torch
 from fairseq.data import indexed_dataset
 
 from fairseq_posenc.data.indexed import check_indexed, check_split, read_dictionary, repeated_types
+from fairseq_posenc.data.training_text import checksum
 from fairseq_posenc.errors import UsageError
 from tests.tiny import binarise
 
@@ -117,3 +118,7 @@ def test_special_symbols_keep_their_names(tmp_path):
     # fairseq leaves the flag out, and then cannot read what it wrote
     found.save(str(tmp_path / "again"))
     assert (tmp_path / "again").read_text(encoding="utf-8") == OVERWRITING
+
+
+def test_a_folder_that_is_not_there_has_no_training_text(tmp_path):
+    assert checksum(f"{tmp_path}/none", "train") is None and checksum("", "train") is None

@@ -154,6 +154,10 @@ def test_what_a_masked_language_model_cannot_do_is_reported_in_one_line(masked, 
         call(masked)
 
 
+def test_no_text_has_no_result(masked, fine_tuned):
+    assert masked.fill_mask([]) == [] and fine_tuned("SST-2")[0].predict([]) == []
+
+
 def test_features_are_the_model_s(masked):
     tokens = masked.encode("the cat", "a dog")
     assert tokens.tolist().count(2) == 2 and tokens[0] == 0
