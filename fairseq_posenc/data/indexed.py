@@ -92,6 +92,28 @@ def check_folders(data: str) -> None:
             raise UsageError(f"there is no folder {folder}, which the data should be in")
 
 
+def check_sides(folder: str, split: str, cfg: Any, with_targets: bool = True) -> None:
+    """Check that a folder has a split's sources and, if they are needed, its targets.
+
+    ``cfg`` is that of a translation task.
+
+    Raises:
+        UsageError: it has not.
+    """
+    source, target = cfg.source_lang, cfg.target_lang
+    languages = [source, target] if with_targets else [source]
+
+    def is_there(pair: str) -> bool:
+        paths = (os.path.join(folder, f"{split}.{pair}.{language}") for language in languages)
+        return all(indexed_dataset.dataset_exists(path, cfg.dataset_impl) for path in paths)
+
+    if not (is_there(f"{source}-{target}") or is_there(f"{target}-{source}")):
+        raise UsageError(
+            f"there is no binarised '{split}' set of {' and '.join(languages)} in {folder}; run "
+            "posenc prepare translation"
+        )
+
+
 def check_split(folder: str, split: str) -> None:
     """Check the binarised files of a split, all its parts and languages: :func:`check_indexed`."""
     if "," in split:

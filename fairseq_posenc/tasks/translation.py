@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import ListDataset, indexed_dataset
+from fairseq.data import ListDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 
-from fairseq_posenc.data.indexed import check_folders, check_split, read_dictionary
+from fairseq_posenc.data.indexed import check_folders, check_sides, check_split, read_dictionary
 from fairseq_posenc.data.source_bos import align_without_bos, with_source_bos
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
@@ -99,7 +99,7 @@ class PosencTranslationTask(TranslationTask):
         folders, is_training = utils.split_paths(self.cfg.data), split == self.cfg.train_subset
         for folder in folders if is_training else folders[:1]:
             # fairseq-generate, which gives this option, needs no targets
-            self._check_files(folder, split, with_targets="task_cfg" not in kwargs)
+            check_sides(folder, split, self.cfg, with_targets="task_cfg" not in kwargs)
         check_split(folders[(epoch - 1) % len(folders) if is_training else 0], split)
         if self.cfg.prepend_source_bos and self.cfg.num_batch_buckets:
             raise UsageError("--prepend-source-bos and --num-batch-buckets exclude each other")
@@ -119,20 +119,6 @@ class PosencTranslationTask(TranslationTask):
         if before_training and not self.cfg.skip_invalid_size_inputs_valid_test:
             self._check_lengths(split)
             warn_of_limit(self.cfg, split, self.datasets[split])
-
-    def _check_files(self, folder: str, split: str, with_targets: bool) -> None:
-        source, target = self.cfg.source_lang, self.cfg.target_lang
-        languages = [source, target] if with_targets else [source]
-
-        def is_there(pair: str) -> bool:
-            paths = (os.path.join(folder, f"{split}.{pair}.{language}") for language in languages)
-            return all(indexed_dataset.dataset_exists(p, self.cfg.dataset_impl) for p in paths)
-
-        if not (is_there(f"{source}-{target}") or is_there(f"{target}-{source}")):
-            raise UsageError(
-                f"there is no binarised '{split}' set of {' and '.join(languages)} in {folder}; "
-                "run posenc prepare translation"
-            )
 
     def _check_lengths(self, split: str) -> None:
         pairs, limits = self.datasets[split], self.max_positions()
