@@ -131,6 +131,9 @@ check_environment() {
     [ -z "$(find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc 2>/dev/null)" ] ||
     die "$environment is not a working Python environment: remove it, or name another" \
       "(--venv or POSENC_VENV)"
+  if [ ! -f "$state/begun" ] && [ -z "$wanted_torch" ]; then
+    refuse_cpu_torch "$(torch_version 2>/dev/null || true)"
+  fi
   [ -n "$wanted_python" ] || return 0
   find_python >/dev/null
   have=$(python_version "$python")
@@ -146,6 +149,17 @@ fingerprint() {
   } | cksum
 }
 
+torch_version() {
+  "$python" -c 'from importlib.metadata import version; print(version("torch"))' </dev/null
+}
+
+# With --gpu, what is there stays: it is not to be taken for what was asked for.
+refuse_cpu_torch() { # version of torch
+  case $gpu,$1 in
+    yes,*+cpu) die "$environment has torch for the CPU: remove it, and give --gpu again" ;;
+  esac
+}
+
 # The stamp is written last: fingerprint, version of torch, "-" and the extras.
 is_complete() {
   local hash torch have
@@ -153,7 +167,7 @@ is_complete() {
   { read -r hash && read -r torch && read -r have; } <"$state/stamp" || return 1
   [ "$hash" = "$(fingerprint)" ] || return 1
   case $wanted_torch in "" | "$torch" | "${torch%%+*}") ;; *) return 1 ;; esac
-  case $gpu,$torch in yes,*+cpu) die "$environment has torch for the CPU: remove it, and give --gpu again" ;; esac
+  refuse_cpu_torch "$torch"
   case $have in *"$extras"*) ;; *) return 1 ;; esac
   [ -z "$wanted_python" ] || [ "$(python_version "$python")" = "$(python_version "$wanted_python")" ]
 }
@@ -302,7 +316,7 @@ set_up() {
   if grep -qs '^-.*test' "$state/stamp.before"; then extras=test; fi
   make_environment
   install_everything
-  torch=$("$python" -c 'from importlib.metadata import version; print(version("torch"))')
+  torch=$(torch_version)
   printf '%s\n' "$(fingerprint)" "$torch" "-$extras" >"$state/stamp.part"
   mv "$state/stamp.part" "$state/stamp"
   rm -f "$state/begun" "$state/stamp.before"

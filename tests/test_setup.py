@@ -219,6 +219,7 @@ def environment(tmp_path):
     def environment(has_cpu_builds=True):
         program(folder / "bin" / "python", f"""case "$*" in
           *version_info*) echo 3.11 ;;
+          *'version("torch")'*) cat "{tmp_path}/torch" 2>/dev/null || true ;;
           *find_spec*) cat "{tmp_path}/origin" ;;
           *'import fairseq'*) [ -e "{tmp_path}/fairseq" ] ;;
           *fairseq-fixed*) touch "{tmp_path}/fairseq" ;;
@@ -280,4 +281,8 @@ def test_an_environment_for_the_cpu_is_not_taken_for_one_with_a_gpu(environment)
     stamp = folder / ".fairseq_posenc" / "stamp"
     fingerprint, _, extras = stamp.read_text().splitlines()
     stamp.write_text(f"{fingerprint}\n{TORCH}+cpu\n{extras}\n")
+    assert "has torch for the CPU: remove it" in one_line(setup("--venv", folder, "--gpu"))
+    # nor where it is to be completed, as after an update of the plugin
+    stamp.write_text(f"another\n{TORCH}+cpu\n{extras}\n")
+    (folder.parent / "torch").write_text(f"{TORCH}+cpu\n")
     assert "has torch for the CPU: remove it" in one_line(setup("--venv", folder, "--gpu"))
