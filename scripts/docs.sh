@@ -5,12 +5,14 @@
 # those of docs/, README.md, the help of every command, and the docstrings of what Python imports. Any
 # warning ends it. Installs Zensical in an environment of its own, FOLDER/venv.
 set -euo pipefail
+here=$PWD
 CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case ${1:-} in
   -*) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" && exit ;;
 esac
-folder=${1:-runs/docs}
+folder=${1:-$PWD/runs/docs}
+case $folder in /*) ;; *) folder=$here/$folder ;; esac
 bin=$(bash scripts/setup.sh --print-bin)
 mkdir -p "$folder"
 if [ ! -x "$folder/venv/bin/zensical" ]; then

@@ -13,6 +13,7 @@
 #
 # An environment on the PATH is used as it is; where there is none, scripts/setup.sh makes one first.
 set -euo pipefail
+here=$PWD
 CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case " $* " in
@@ -21,4 +22,4 @@ esac
 # shellcheck source=scripts/env.sh
 command -v fairseq-train >/dev/null || source scripts/env.sh
 export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
-exec python scripts/gpu_check.py "$@"
+exec python scripts/gpu_check.py --started-in "$here" "$@"

@@ -262,13 +262,15 @@ def main() -> None:
     """Run the parts that are not done, or one part of them."""
     parser = argparse.ArgumentParser(prog="gpu.sh", allow_abbrev=False)
     parser.add_argument("--minutes", type=float, default=8)
-    parser.add_argument("--output", type=Path, default=Path("runs/gpu"))
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--started-in", type=Path, default=Path(), help=argparse.SUPPRESS)
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if not args.dry_run and not torch.cuda.is_available():
         raise UsageError("there is no GPU here; --dry-run tries all parts on the CPU")
-    path = args.output / "gpu.json"
+    # the user's folder is named from where gpu.sh was started
+    path = (args.started_in / args.output if args.output else Path("runs/gpu")) / "gpu.json"
     if args.part:
         PARTS[args.part](Results(path, args.part), args.dry_run)
         return

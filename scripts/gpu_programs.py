@@ -90,8 +90,9 @@ def programs(results: Any, tiny: bool) -> None:
     """Part 3: losses of fairseq-train in every precision, beside those of the CPU in float32."""
     folder = results.path.parent / "programs"
     shutil.rmtree(folder, ignore_errors=True)  # cut before, it may be half written
-    corpus = f"-m recipes.corpus --output {folder} --train 200 --valid 10 --test 2 --quiet"
-    subprocess.run([sys.executable, *corpus.split()], check=True)
+    sizes = "--train 200 --valid 10 --test 2 --quiet".split()
+    corpus = [sys.executable, "-m", "recipes.corpus", "--output", folder, *sizes]
+    subprocess.run(corpus, check=True)
     words = "--source-lang en --target-lang de --joined-dictionary --trainpref"
     subprocess.run(
         ["fairseq-preprocess", *words.split(), folder / "train", "--destdir", folder / "bin"],

@@ -37,10 +37,26 @@ def test_the_dry_run_goes_through_every_part(run, tmp_path):
 
 
 def test_parts_that_are_cut_leave_a_page_that_says_so(run, tmp_path):
-    printed = run("bash", "scripts/gpu.sh", "--dry-run", "--minutes", 0.01, "--output", tmp_path)
+    command = (
+        f'cd "{tmp_path}" && bash {SCRIPTS}/gpu.sh --dry-run --minutes 0.01 --output "my runs"'
+    )
+    printed = run("bash", "-c", command)
     assert [f"{part}: cut" in printed for part in PARTS] == [True] * len(PARTS)
-    assert (tmp_path / "gpu.md").read_text().count("This part: cut after") == len(PARTS)
+    page = (tmp_path / "my runs" / "gpu.md").read_text()
+    assert page.count("This part: cut after") == len(PARTS)
     assert "cape: not tested, not timed" in printed
+
+
+def test_the_folder_of_the_results_may_have_a_blank_in_its_name(script, tmp_path, monkeypatch):
+    commands = []
+    programs = script("gpu_programs")
+    monkeypatch.setattr(programs.subprocess, "run", lambda words, **_: commands.append(words))
+    monkeypatch.setattr(programs, "trained", lambda *_: {"cpu": {}})
+    monkeypatch.setattr(programs, "names", list)
+    results = script("gpu_check").Results(tmp_path / "my runs" / "gpu.json", "programs")
+    results.content["parts"]["programs"] = {}
+    programs.programs(results, tiny=True)
+    assert tmp_path / "my runs" / "programs" in commands[0]
 
 
 def test_without_a_gpu_one_line_says_so(fails, tmp_path):
