@@ -113,10 +113,14 @@ def read_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     has_gpu = torch.cuda.is_available()
     args.device = args.device or ("cuda" if has_gpu else "cpu")
-    check(args.subjects, SUBJECTS)
-    if args.table and (args.subjects or args.encodings or args.shape or args.dropout != [0.0]):
+    subjects = args.subjects or list(SUBJECTS)
+    check(subjects, SUBJECTS)
+    typed = args.subjects or args.encodings or args.shape or args.dropout != [0.0]
+    if args.table and (typed or args.dtype != "float32"):
         raise UsageError("--table says itself what is timed: leave out subjects, --encodings, "
-                         "--shape and --dropout")  # fmt: skip
+                         "--shape, --dropout and --dtype")  # fmt: skip
+    if args.table and (args.output or "").endswith(".csv"):
+        raise UsageError("--table is written as Markdown: --output has another ending than .csv")
     check(args.encodings or [], encodings.names())
     if args.rounds < FEWEST_ROUNDS:
         raise UsageError(f"--rounds must be {FEWEST_ROUNDS} or more, not {args.rounds}")
@@ -124,6 +128,10 @@ def read_arguments() -> argparse.Namespace:
         raise UsageError("--device cuda: no GPU is at hand")
     if args.device == "cpu" and args.dtype == "float16":
         raise UsageError("--dtype float16 needs a GPU; on a CPU take bfloat16")
+    is_half = args.dtype != "float32"
+    if args.device == "cpu" and is_half and not args.table and "updates" in subjects:
+        raise UsageError("updates are in float32 on a CPU: leave out --dtype, or name subjects "
+                         "without it")  # fmt: skip
     return args
 
 

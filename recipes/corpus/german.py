@@ -66,7 +66,7 @@ def agreement_distance(tokens: Sequence[str]) -> int:
 
 
 def sentence(mains: tree.Sentence) -> List[str]:
-    """Return the tokens of the sentence, which :func:`english.join` puts together."""
+    """Return the tokens of the sentence, which :func:`english.to_text` puts together."""
     tokens = clause(mains[0].clause)
     for conjunction, main in mains[1:]:
         tokens += [",", conjunction.german, *clause(main)]

@@ -64,6 +64,11 @@ def table(path: str, data: str, sentences: int) -> str:
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; posenc prepare translation --test writes it")
     tokens = read_sentences(source, data, sentences)["encoder"]
+    if len(tokens) <= _BATCH:
+        raise UsageError(
+            f"{len(tokens)} sentences are one batch, whose times have no quartiles: more than "
+            f"{_BATCH} are needed (--sentences, and in the test set)"
+        )
     references = read_lines(raw)[: len(tokens)]
     with tempfile.TemporaryDirectory() as folder:
         contestants = {_FAIRSEQ: _fairseq(source, dictionaries["decoder"])}

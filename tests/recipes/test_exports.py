@@ -82,6 +82,9 @@ def test_precisions_are_compared_on_the_same_sentences(tmp_path, monkeypatch):
     assert [named["fairseq"][5], named["fairseq"][1]] == ["70", "float32"]
     sizes = [float(named[name][2]) for name in names[1:]]
     assert sizes[0] > sizes[1] >= sizes[2] > 0
+    monkeypatch.setattr(precisions, "read_sentences", lambda *_: {"encoder": sentences[:32]})
+    with pytest.raises(UsageError, match="32 sentences are one batch, whose times have no quart"):
+        precisions.table(*arguments)
 
 
 def test_onnx_says_what_it_needs_or_agrees():

@@ -146,6 +146,12 @@ def test_a_papers_table_is_printed_beside_its_figures(command, capsys, name):
     assert len(command.measured) == len(table.columns)
 
 
+@pytest.mark.parametrize("subjects", ["", "training updates"])
+def test_updates_on_a_cpu_are_not_said_to_be_in_bfloat16(command, subjects):
+    with pytest.raises(UsageError, match="updates are in float32 on a CPU"):
+        command(f"{subjects} --dtype bfloat16 --device cpu")
+
+
 @pytest.mark.usefixtures("unbuilt")
 def test_parts_of_a_papers_table(command, capsys):
     command("--table cape-9 --lengths 10 --tokens 20 --rounds 5 --device cpu")
@@ -154,6 +160,8 @@ def test_parts_of_a_papers_table(command, capsys):
     for wrong, message in [
         ("--lengths 11", "cape-9 has 10, 100, 1000"),
         ("--shape tiny", "leave out"),
+        ("--dtype bfloat16", "leave out"),
+        ("--output a.csv", "another ending than .csv"),
     ]:
         with pytest.raises(UsageError, match=message):
             command(f"--table cape-9 {wrong} --rounds 5 --device cpu")
