@@ -67,9 +67,9 @@ class Measuring(Experiment):
         if os.path.exists(cell.path("stock.json")):
             return
         log, stock = cell.path("stock.log"), cell.path("stock.pt")
+        # --force: where this was cut before, half a file may be there
         self.execute(["posenc", "export", "--path", cell.path("checkpoint_last.pt"), "--to",
-                      "fairseq",
-                      "--output", stock], log=log)  # fmt: skip
+                      "fairseq", "--output", stock, "--force"], log=log)  # fmt: skip
         self.execute(
             ["fairseq-generate", self.path(part, "bin"), "--path", stock,
              "--required-batch-size-multiple", "1",

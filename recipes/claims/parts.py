@@ -107,9 +107,8 @@ class Claims(Measuring):
 
     def write_page(self) -> None:
         """Write the page of what is there."""
-        self.execute(["python", "-m", "recipes.claims.claims", "--claims",
-                      "recipes/claims/claims.json",
-                      "--runs", self.run_dir, "--output", self.path("claims.md")])  # fmt: skip
+        claims = ["python", "-m", "recipes.claims.claims", "--claims", "recipes/claims/claims.json"]
+        self.execute([*claims, "--runs", self.run_dir, "--output", self.path("claims.md")])
 
     def all_rows(self, part: str) -> List[PlannedRow]:
         """The rows that a part can have."""
@@ -320,6 +319,8 @@ class Claims(Measuring):
             self.execute(["mkdir", "-p", folder])
             self.say(f"[speed] round {seed}")
             for name in "training", "bert":
+                if not self.is_plan and os.path.exists(f"{folder}/{name}.md"):
+                    continue
                 words = self.script.arrays[f"speed_{name}"]
                 self.execute([*benchmark, name, *words, "--output", f"{folder}/{name}.csv"],
                              output=f"{folder}/{name}.md")  # fmt: skip
@@ -341,9 +342,8 @@ class Claims(Measuring):
             files = self.trained_files(part, f"{name}.json")
             if files:
                 table = self.path(part, f"{name.replace('score', 'table')}.md")
-                self.execute(
-                    ["posenc", "table", "--by-length", *files, "--output", table], log=os.devnull
-                )
+                command = ["posenc", "table", "--by-length", *files, "--output", table]
+                self.execute(command, log=os.devnull)
         make_folder(self.path(part))
         curves = ["posenc", "plot", "--curves", *self.trained_files(part, "train.log")]
         picture, table = self.path(part, "curves.png"), self.path(part, "curves.md")

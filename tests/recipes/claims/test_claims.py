@@ -321,13 +321,6 @@ def test_the_recipe_takes_the_commands_of_the_claims(run, tmp_path):
         run(*command.split(), "--stage", "99", "--device", "cpu", "--run-dir", tmp_path / "run")
 
 
-def test_no_stage_looks_for_switched_models_under_other_options_than_their_trainings(run, tmp_path):
-    words = "--parts length,switch --rows sinusoidal,rotary --seeds 1,2 --plan --device cpu"
-    printed = run("bash", "recipes/claims.sh", *words.split(), "--run-dir", tmp_path / "run")
-    calls = [line for line in printed.splitlines() if "quickstart.sh" in line and "/switch" in line]
-    assert len(calls) == 2 and all(" --finetune-from-model " in line for line in calls)
-
-
 def test_the_pages_are_those_of_the_kept_figures_and_short(tmp_path, monkeypatch):
     docs = RECIPE.parents[2] / "docs"
     kept = shutil.copy(RECIPE.parent / "kept.json", tmp_path)
