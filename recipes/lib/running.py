@@ -206,7 +206,7 @@ class CellRun(NamedTuple):
         """
         update_freq, folder = option(command, "--update-freq"), Path(self.cell.folder)
         ask = ["python", "-m", "recipes.lib.newest_checkpoint", str(folder)]
-        if "--best-checkpoint-metric" in command:
+        if option(command, "--best-checkpoint-metric"):
             ask += ["--best"]
         if update_freq:
             ask += ["--update-freq", update_freq]
@@ -220,10 +220,7 @@ class CellRun(NamedTuple):
         newest, _, seconds = printed_line.strip("\n").partition("\t")
         words = list(command)
         if newest:
-            if "--finetune-from-model" in words:
-                index = words.index("--finetune-from-model")
-                del words[index : index + 2]
-            words += ["--restore-file", newest]
+            words = [*without_option(words, "--finetune-from-model"), "--restore-file", newest]
         else:
             for path in folder.glob("checkpoint*.pt"):
                 path.rename(f"{path}.unusable")  # fairseq would load it
@@ -236,8 +233,14 @@ class CellRun(NamedTuple):
 
 def option(words: Sequence[str], name: str) -> str:
     """Return the value of an option of a command, the last if it is repeated; empty without it."""
-    indices = [index for index, word in enumerate(words) if word == name]
-    return words[indices[-1] + 1] if indices else ""
+    joined = "\0".join(["", *words])  # --name value or --name=value
+    return (re.findall(rf"(?<=\0){name}[\0=]([^\0]*)", joined) or [""])[-1]
+
+
+def without_option(words: Sequence[str], name: str) -> List[str]:
+    """Return a command without an option and its value."""
+    joined = re.sub(rf"\0{name}[\0=][^\0]*", "", "\0".join(["", *words]))
+    return joined.split("\0")[1:]
 
 
 def _touch_done_files(cell: PlannedCell, step: Step) -> None:

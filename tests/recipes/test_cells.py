@@ -217,9 +217,12 @@ def test_a_training_says_what_one_wants_to_watch(training, tmp_path):
 @pytest.mark.parametrize("words, asked", [
     ("", ""), ("--update-freq 4", " --update-freq 4"),
     ("--best-checkpoint-metric bleu --update-freq 4", " --best --update-freq 4"),
+    ("--update-freq 2 --best-checkpoint-metric=bleu --update-freq=4", " --best --update-freq 4"),
 ])  # fmt: skip
-def test_a_training_goes_on_from_its_newest_checkpoint(training, tmp_path, words, asked):
-    printed, status, log = training(f"{words} --finetune-from-model m.pt", "some/la st.pt\t60\n")
+@pytest.mark.parametrize("equals", [" ", "="])
+def test_a_training_goes_on_from_its_newest_checkpoint(training, tmp_path, words, asked, equals):
+    model = f"--finetune-from-model{equals}m.pt"
+    printed, status, log = training(f"{words} {model}", "some/la st.pt\t60\n")
     assert f"newest_checkpoint {tmp_path}/a/seed1{asked}\n" in printed and status == 0
     first = log.splitlines()[0]
     assert first.split() == f"given data {words} --restore-file some/la st.pt".split()
