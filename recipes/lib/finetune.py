@@ -19,6 +19,7 @@ from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_
 from recipes.lib.experiment import Experiment
 from recipes.lib.processes import printed
 from recipes.lib.rows import PlannedRow
+from recipes.lib.runner import chosen
 from recipes.lib.settings import check_disk, checksum, read_lines, write
 
 HELP = f"""{{own options}}
@@ -279,8 +280,22 @@ class FineTuning(Experiment):
                 )
             self._check_finished(label, model)
             self._checksums[label] = checksum([model])
+        self._check_predictable()
         self._lengths = {task: self.count_updates(task) for task in self.tasks}
         super().run_cells(titles)
+
+    def _check_predictable(self) -> None:
+        """Refuse to predict further test sets by trainings whose models were deleted."""
+        lost = [
+            cell for cell in chosen(self, self.cells())
+            if cell.next_step() == 1 and not os.path.exists(cell.path("checkpoint_best.pt"))
+        ]  # fmt: skip
+        if lost:
+            raise UsageError(
+                f"{len(lost)} finished cells lack predictions, and have no model any more that "
+                "could make them: without --keep-checkpoints yes it goes once a cell is finished; "
+                "give another --run-dir"
+            )
 
     def _check_finished(self, label: str, model: str) -> None:
         """Refuse a model whose pre-training has not finished, and tell of one that was given."""

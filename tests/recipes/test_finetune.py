@@ -135,6 +135,13 @@ def test_a_submission_predicts_the_test_sets_of_all_tasks_or_says_what_is_missin
     assert not list(recipe.runs.glob("a/submission*"))
 
 
+def test_what_a_deleted_model_should_predict_is_refused_before_anything_is_run(recipe):
+    recipe()
+    told = recipe("--submission", "--seeds", "2,1", status=1)
+    assert "error: 1 finished cells lack predictions, and have no model any more" in told
+    assert not (recipe.runs / "a/CoLA/lr1e-5/seed2").exists()
+
+
 @pytest.mark.parametrize(
     "options",
     [["--batch", "16"], ["--interval", "7"], ["--epochs", "9"], ["--", "--dropout", "0.2"],
