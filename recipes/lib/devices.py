@@ -122,6 +122,8 @@ def list_gpus(requested: int, is_plan: bool = False) -> Tuple[str, ...]:
         visible = [str(number) for number in range(count)]
     if not visible:
         raise UsageError("there is no GPU; give --device cpu")
+    if len(visible) < requested and is_plan:
+        visible = [str(number) for number in range(requested)]
     if len(visible) < requested:
         names = "CUDA_VISIBLE_DEVICES names" if os.environ.get("CUDA_VISIBLE_DEVICES") else ""
         raise UsageError(f"--gpus is {requested}, but {names or 'there are'} {len(visible)}")
@@ -134,8 +136,8 @@ def smallest_memory() -> int:
         "import torch; c = torch.cuda; print(min((c.get_device_properties(i).total_memory "
         "for i in range(c.device_count())), default=0) >> 30)"
     )
-    if not gibibytes:
-        raise UsageError("cannot look at the GPUs")
+    if gibibytes in ("", "0"):
+        raise UsageError("there is no GPU to look at: give --gpu-memory")
     return int(gibibytes)
 
 

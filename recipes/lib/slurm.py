@@ -65,9 +65,11 @@ def print_script(
     Raises:
         UsageError: an option does not go with it, or --gpus is missing.
     """
-    for name in "jobs", "cell":
+    for name in "jobs", "cell", "stage", "stop-stage":
         if recipe.config[name]:
-            raise UsageError(f"--slurm has a job for each training: leave out --{name}")
+            raise UsageError(
+                f"--slurm has all stages, and a job for each training: leave out --{name}"
+            )
     if recipe.config["hours"]:
         raise UsageError("the hours of a job are given to the script: HOURS=12 bash FILE")
     on_gpu = recipe.config["device"] != "cpu"

@@ -36,6 +36,8 @@ def test_more_gpus_than_there_are_is_a_mistake(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(UsageError, match="--gpus is 8, but CUDA_VISIBLE_DEVICES names 2"):
         devices.list_gpus(8)
+    # but for a plan, which may be for another machine
+    assert devices.list_gpus(3, is_plan=True) == ("0", "1", "2")
     # fairseq trains on the CPU, without a word, where CUDA_VISIBLE_DEVICES names a GPU that is not
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     for there, told in ("1", "--gpus is 2, but there are 1"), ("0", "there is no GPU"):
@@ -43,6 +45,13 @@ def test_more_gpus_than_there_are_is_a_mistake(monkeypatch):
         with pytest.raises(UsageError, match=told):
             devices.list_gpus(2)
         assert devices.list_gpus(2, is_plan=True) == ("0", "1")
+
+
+@pytest.mark.parametrize("printed", ["", "0"])
+def test_a_batch_is_not_planned_by_the_memory_of_no_gpu(monkeypatch, printed):
+    monkeypatch.setattr(devices, "ask_python", lambda code: printed)
+    with pytest.raises(UsageError, match="there is no GPU to look at: give --gpu-memory"):
+        devices.smallest_memory()
 
 
 def test_four_of_eight_gpus_of_two_nodes_are_eight(run):

@@ -158,6 +158,8 @@ def test_every_recipe_that_has_a_plan_prints_a_script(run, fails, recipe, traini
     assert table == [f"--device cpu --stage {9 if last == 5 else 5}"]
     assert "leave out --jobs" in fails(*command, "--jobs", "2")
     assert "leave out --cell" in fails(*command, "--cell", "2")
+    assert "leave out --stage" in fails(*command, "--stage", "2")
+    assert "leave out --stop-stage" in fails(*command, "--stop-stage", "6")
     assert "HOURS=12 bash FILE" in fails(*command, "--hours", "2")
 
 
