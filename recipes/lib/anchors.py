@@ -49,6 +49,7 @@ class Anchor(Experiment):
 
     cell_stages = ()
     plan_includes_setup = True
+    job_per_gpu = True
     done_file = ""  # of stage 4, which without one looks after its own parts
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments, name: str):
@@ -238,13 +239,14 @@ class BertAnchor(Anchor):
 
     def compare(self) -> None:
         """Accuracy on the development sets, the median over seeds."""
-        published, seeds = self.script.arrays["known"], ", ".join(self.config.list("seeds"))
+        published, seeds = self.script.arrays["known"], self.config.list("seeds")
         for task, published_accuracy in zip(published[::2], published[1::2]):
-            files = glob.glob(f"{glob.escape(self.path('glue/bert', task))}/*/*/score.json")
+            rates = f"{glob.escape(self.path('glue/bert', task))}/lr*"
+            files = [file for seed in seeds for file in glob.glob(f"{rates}/seed{seed}/score.json")]
             if files:
                 accuracy = _figure(files, "scores", "valid", "accuracy")
                 self.say(
-                    f"{task}, median of seeds {seeds}: accuracy {accuracy}; "
+                    f"{task}, median of seeds {', '.join(seeds)}: accuracy {accuracy}; "
                     f"Devlin et al. 2019 have {published_accuracy}"
                 )
 

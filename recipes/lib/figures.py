@@ -1,5 +1,6 @@
 """What is made of the cells of a recipe: the papers' tables and figures, and analyses of models."""
 
+import glob
 import os
 from typing import Callable, Dict, List, Sequence
 
@@ -34,9 +35,13 @@ def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
 
 
 def once(recipe: Recipe, output: str, words: Sequence[str], required: bool = True) -> None:
-    """Run a command that writes OUTPUT, again where it was another; in a plan print it."""
+    """Run a command that writes OUTPUT, or files whose names begin so; in a plan print it.
+
+    It runs again where it was another, or its files are gone.
+    """
     command, done_file = [*words, "--output", output], f"{output}.done"
-    if recipe.is_plan or "\n".join(read_lines(done_file)) != shell(words):
+    is_made = set(glob.glob(f"{glob.escape(output)}*")) - {done_file}
+    if recipe.is_plan or not is_made or "\n".join(read_lines(done_file)) != shell(words):
         try:
             recipe.execute(command)
         except UsageError:

@@ -15,13 +15,14 @@ from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.runner import finished_cells
 from recipes.lib.settings import make_folder
 from recipes.lib.texts import SPLITS
-from recipes.lib.translation import HELP, draw_curves, rows_of
+from recipes.lib.translation import HELP, ONE_JOB, draw_curves, rows_of
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
     stages = stage_help(LanguageModels.stages)
-    script.arrays["defaults"] += ["--rows", ", ".join(script.arrays["rows"]), "--stages", stages]
+    script.arrays["defaults"] += ["--rows", ", ".join(script.arrays["rows"]), "--stages", stages,
+                                  "--jobs-on-gpus", ONE_JOB]  # fmt: skip
     LanguageModels(script, read_options(script, HELP, arguments)).run()
 
 

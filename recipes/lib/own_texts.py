@@ -74,8 +74,8 @@ class Own(RecipeText):
         if counts and not any("longer than --max-length" in line for line in counts):
             raise UsageError(
                 f"no training pair is longer than {longest} subwords, so that both trainings of "
-                f"--longest {longest},none would be the same: give a smaller number, another "
-                "--run-dir, or no --longest"
+                f"--longest {longest},none would be the same: give a smaller number, or no "
+                "--longest, in another --run-dir"
             )
 
     def _prepare(self, options: Sequence[str], output: str) -> None:

@@ -9,7 +9,7 @@ from recipes.lib import wikipedia
 from recipes.lib.batch import Division, division, sequences
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import complete_help, rows_of
-from recipes.lib.cell import PlannedCell, Step, placement, plan
+from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
 from recipes.lib.experiment import Experiment
@@ -253,6 +253,10 @@ class Pretraining(Experiment):
     def download(self) -> None:
         """Get the text of all languages; what is prepared needs it no more."""
         raw_dir, url = self.config["raw-dir"], self.config["url"]
+        if self.is_plan:
+            if not raw_dir:
+                self._print_download()
+            return
         if os.path.exists(self.path("prepare.done")) and not raw_dir:
             return
         files: List[Tuple[str, str, int]] = []
@@ -274,27 +278,21 @@ class Pretraining(Experiment):
         folders = [self.text_of(language) for language in self.config.list("languages")]
         record_fingerprint(self.path("files.settings"), ["--files", checksum(folders)])
 
-    def print_plan(self) -> None:
-        """Print the commands of all stages."""
-        self.say_batch()
+    def print_cells(self, titles: Sequence[str]) -> None:
+        """See :meth:`Experiment.print_cells`."""
+        millions = self.tokens_per_update * self.config.number("updates") // 10**6
+        self.say(f"{millions} million tokens per training")
+        super().print_cells(titles)
+
+    def _print_download(self) -> None:
         languages, url = self.config.list("languages"), self.config["url"]
-        if not self.config["text"] and not self.config["raw-dir"]:
-            self.say(f"stage 2, for each of {len(languages)} languages, and each file of its "
-                     f"list, with "
-                     "its SHA-256:")  # fmt: skip
-            self.execute(["posenc", "prepare", "download", "--output",
-                          f"{self.text_of(languages[0])}.json",
-                          f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{languages[0]}"])  # fmt: skip
-            self.say(f"posenc prepare download --output {self.raw}/FILE --checksum … "
-                     f"{url}/{DATASET}/resolve/main/FILE")  # fmt: skip
-        self.say("stage 3:")
-        self.execute(self.prepare_command())
-        updates = self.config.number("updates")
-        millions = self.tokens_per_update * updates // 10**6
-        self.say(f"stage 4: {millions} million tokens per training")
-        print(*plan(self.cells()), sep="\n")
-        self.say("stage 5:")
-        self.draw_attention()
+        self.say(f"for each of {len(languages)} languages, and each file of its list, with its "
+                 "SHA-256:")  # fmt: skip
+        self.execute(["posenc", "prepare", "download", "--output",
+                      f"{self.text_of(languages[0])}.json",
+                      f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{languages[0]}"])  # fmt: skip
+        self.say(f"posenc prepare download --output {self.raw}/FILE --checksum … "
+                 f"{url}/{DATASET}/resolve/main/FILE")  # fmt: skip
 
     def draw_attention(self) -> None:
         """Figures 2 (.ranks.png), 4 and 6 (.png) of the first seed.

@@ -17,7 +17,8 @@ _OTHERS = (
 ).split()
 
 
-_ENCODINGS = Path(errors.__file__).parent / "encodings"  # a file each
+# the table of all encodings is read as text: to import it takes torch, which a plan does without
+_ENCODINGS = Path(errors.__file__).parent / "encodings" / "__init__.py"
 
 
 class PlannedRow(NamedTuple):
@@ -54,13 +55,14 @@ def read_rows(texts: Sequence[str]) -> List[PlannedRow]:
         UsageError: a label is none, or is there twice, or a row has no encoding that is known.
     """
     rows = [read_row(text) for text in texts]
+    encodings = re.findall(r'^    "(\w+)": ', _ENCODINGS.read_text(encoding="utf-8"), re.M)
     for row, text in zip(rows, texts):
         if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_.-]*", row.label) or not row.options:
             raise UsageError(
                 f"the row '{text}' needs a label of letters, digits and _.- that begins with none "
                 "of .-: label=encoding (--encodings)"
             )
-        if not (_ENCODINGS / f"{row.options[0]}.py").is_file():
+        if row.options[0] not in encodings:
             raise UsageError(
                 f"there is no encoding {row.options[0]}; see posenc encodings (--encodings)"
             )

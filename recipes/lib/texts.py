@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import shutil
+import zlib
 from typing import Callable, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
@@ -270,7 +271,7 @@ class Multi30k(RecipeText):
                 with gzip.open(file) as stream:
                     while stream.read(1 << 20):
                         pass
-            except (OSError, EOFError):
+            except (OSError, EOFError, zlib.error):
                 os.unlink(file)
                 raise UsageError(f"{name} is damaged; start again") from None
 

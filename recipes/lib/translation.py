@@ -34,10 +34,11 @@ HELP = """{own options}
   --seeds LIST        comma-separated ({seeds})
   --plan              print the commands, and stop
   --device cpu|cuda   (cuda if there is one)
-  --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
+  --jobs N            trainings at a time (number of cores on a CPU, {jobs-on-gpus})
   --stage N           start at this stage: {stages}
   --stop-stage N      stop after this one
 """
+ONE_JOB = "1 on a GPU"
 TEXTS: Dict[str, Type[RecipeText]] = {
     "corpus": GrammarText, "multi30k": Multi30k, "own": Own, "python_docs": PythonDocs,
     "longer": LongerText,
@@ -61,8 +62,10 @@ def stages_of(text: Type[RecipeText]) -> Tuple[str, ...]:
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
     defaults = script.arrays["defaults"]
-    stages = stage_help(stages_of(TEXTS[pairs(defaults)["text"]]))
-    defaults += ["--rows", ", ".join(script.arrays["rows"]), "--stages", stages]
+    text = TEXTS[pairs(defaults)["text"]]
+    jobs = "of GPUs on GPUs" if text.job_per_gpu else ONE_JOB
+    defaults += ["--rows", ", ".join(script.arrays["rows"]), "--jobs-on-gpus", jobs,
+                 "--stages", stage_help(stages_of(text))]  # fmt: skip
     parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
     setting = parsed.config["setting"]
     if setting:

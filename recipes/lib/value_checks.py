@@ -35,6 +35,10 @@ def check_value(name: str, form: str, value: str) -> None:
         numbers = [int(edge) if edge.isdecimal() else 0 for edge in edges]
         if numbers != sorted({*numbers} - {0}):
             raise UsageError(f"{name} takes rising whole numbers such as 10,20, not {value}")
+    if name == "--lengths":
+        for length in value.split(","):
+            if not re.fullmatch("[1-9][0-9]*", length):
+                raise UsageError(f"{length} is not a whole number above 0 (--lengths; see --help)")
     if form == "LIST" and name not in ("--encodings", "--rows", "--url"):
         no_repeats(name, value.split(","))
 

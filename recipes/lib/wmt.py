@@ -22,10 +22,11 @@ from typing import Dict, List, Sequence
 from fairseq_posenc.errors import UsageError
 from recipes.lib import figures
 from recipes.lib.batch import Division, division, tokens
-from recipes.lib.cell import PlannedCell, Step, placement, plan
+from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import Config, ParsedArguments, RecipeScript, pairs, read_options
 from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.rows import PlannedRow, read_row, read_rows
+from recipes.lib.runner import chosen
 from recipes.lib.wmt_data import Corpora, CorpusSetting
 
 HELP = """{own options}
@@ -141,15 +142,18 @@ class Wmt(Experiment):
 
     def print_plan(self) -> None:
         """What goes before the cells, but for commands that go over single files; cells; tables."""
-        self.corpora.print_plan(self.say_batch)
-        cells = self.cells()
-        self.say(f"trainings: {len(cells)}")
-        print(*plan(cells), sep="\n")
-        if self.config["figures"]:
-            self.say("figures")
-            self.draw()
-        self.say("tables")
-        figures.make_tables(self, cells)
+        if self.first <= self.stage_number("binarise") and not self.cell:
+            self.corpora.print_plan(self.say_batch)
+        else:
+            for setting in self.settings.values():
+                self.say_batch(setting)
+        self.train_and_evaluate()
+        self.tables()
+
+    def print_cells(self, titles: Sequence[str]) -> None:
+        """See :meth:`Experiment.print_cells`."""
+        self.say(f"trainings: {len(chosen(self, self.cells()))}")
+        super().print_cells(titles)
 
     def draw(self) -> None:
         """Draw the paper's figures of what is scored."""

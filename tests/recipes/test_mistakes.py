@@ -75,6 +75,8 @@ MISTAKES = {
     "-- --position-encoding=t5": ("has a --position-encoding of its own: see --enc", ROWS + OWN),
     "-- --source-lang=de": ("each training has a --source-lang of its own", OWN),
     "--encodings fooo": ("there is no encoding fooo; see posenc", ROWS + OWN),
+    "--encodings segments": ("there is no encoding segments; see posenc", SMALL[:1]),
+    "--lengths 128,x": ("x is not a whole number above 0 (--lengths", DOCS[1:]),
     "--stage 3 --stop-stage 2": ("--stage 3 is behind --stop-stage 2", KINDS),
     "-- --fp16": ("no options for fairseq-train are taken behind --", CLAIMS[:1] + ANCHORS),
     "--stage 2 --device cpu -- --log-interval 9": (

@@ -1,18 +1,22 @@
 """Stages, plans and notes of recipes. What they train is tested end to end."""
 
+import gzip
 import json
 import os
 import shlex
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib import devices
+from recipes.lib import devices, figures
+from recipes.lib.anchors import BertAnchor
 from recipes.lib.config import Config, ParsedArguments, RecipeScript
 from recipes.lib.recipe import Recipe
+from recipes.lib.texts import Multi30k
 
 
 @pytest.fixture
@@ -65,6 +69,56 @@ def test_a_recipe_makes_its_environment_and_starts_again_in_it(recipe, monkeypat
     monkeypatch.setattr(os, "execvp", lambda program, words: calls.append("started again"))
     recipe(**values).set_up()
     assert calls == ["made", "started again"]
+
+
+def test_a_figure_whose_files_are_gone_is_drawn_again(recipe, tmp_path):
+    output = tmp_path / "figure"
+    draw = ["bash", "-c", 'echo drawn >>"$2"', "draw"]
+    for _ in range(2):
+        figures.once(recipe(), str(output), draw)
+    assert output.read_text() == "drawn\n"
+    output.unlink()
+    figures.once(recipe(), str(output), draw)
+    assert output.read_text() == "drawn\n"
+
+
+def test_a_download_of_broken_blocks_is_damaged_and_does_not_stay(recipe, tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"")[:10] + 40 * b"\xff")
+    copy = tmp_path / "raw" / "a.gz"
+    text = SimpleNamespace(recipe=recipe(), folder=str(tmp_path))
+    with pytest.raises(UsageError, match="a.gz is damaged; start again"):
+        Multi30k._fetch(text, "a.gz", str(copy))
+    assert not copy.exists()
+
+
+@pytest.fixture
+def anchor(tmp_path):
+    """The anchor of BERT, on GPUs, with seed 2."""
+    arrays = {"row": ["learned"], "glue": [], "known": ["MRPC", "86.7"]}
+    values = {"run-dir": str(tmp_path), "seeds": "2", "device": "cuda"}
+    parsed = ParsedArguments(Config([values, {}]), [], [], [])
+    return BertAnchor(RecipeScript("anchors", "recipes/anchors.sh", "/", arrays), parsed, "bert")
+
+
+def test_anchors_fine_tune_as_many_at_a_time_as_there_are_gpus(anchor, monkeypatch):
+    commands = []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    monkeypatch.setattr(anchor, "execute", commands.append)
+    anchor.choose_devices(anchor.several_gpus, anchor.default_device, anchor.job_per_gpu)
+    anchor.use()
+    [words] = commands
+    assert words[words.index("--jobs") + 1] == "3"
+
+
+def test_an_anchors_median_is_of_the_seeds_that_it_names(anchor, tmp_path, capsys):
+    for seed, accuracy in ("1", 80.0), ("2", 90.0), ("3", 80.0):
+        folder = tmp_path / f"bert/glue/bert/MRPC/lr2e-5/seed{seed}"
+        folder.mkdir(parents=True)
+        (folder / "score.json").write_text(
+            json.dumps({"scores": {"valid": {"accuracy": accuracy}}})
+        )
+    anchor.compare()
+    assert "median of seeds 2: accuracy 90.0; " in capsys.readouterr().out
 
 
 def test_half_an_output_is_never_taken_for_a_whole_one(recipe, tmp_path):
@@ -136,6 +190,25 @@ def test_a_plan_has_the_stages_and_the_cell_that_would_run(
     printed = run("bash", *command.split(), "--run-dir", tmp_path / "run")
     assert printed.count("\nfairseq-train ") == trainings
     assert printed.count("\nfairseq-generate ") == 2 * translations  # of references, too
+
+
+@pytest.mark.parametrize(
+    "recipe, options, trainings, lines",
+    [("shape/run", "--stop-stage 5", 0, {"posenc prepare binarise ": 3}),
+     ("shape/run", "--cell 2", 1, {"posenc prepare ": 0, "fairseq-generate ": 1}),
+     ("shape/run", "--stage 7 --stop-stage 7", 0, {"posenc ": 0, "fairseq-generate ": 21}),
+     ("shape/run", "--stage 10", 0, {"posenc table ": 5, "posenc plot ": 0}),
+     ("rel_scalar/pretrain_english", "--stop-stage 3", 0, {"posenc prepare text ": 1}),
+     ("rel_scalar/pretrain_english", "--cell 2", 1, {"posenc ": 0}),
+     ("rel_scalar/pretrain_english", "--stage 5", 0, {"posenc analyse attention ": 1})],
+)  # fmt: skip
+def test_a_plan_of_a_paper_has_the_stages_and_the_cell_that_would_run(
+    run, recipe, options, trainings, lines
+):
+    command = f"recipes/{recipe}.sh --plan --device cpu {options}"
+    printed = run("bash", *command.split()).splitlines()
+    for start, count in {"fairseq-train ": trainings, **lines}.items():
+        assert sum(line.startswith(start) for line in printed) == count, start
 
 
 @pytest.mark.parametrize("recipe", ["own", "multi30k"])
