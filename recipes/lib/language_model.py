@@ -40,6 +40,8 @@ class LanguageModels(Experiment):
                 "--data-dir needs --language: Moses' tokeniser takes the text for one of that "
                 "language, as in --language en"
             )
+        if self.folder and self.config.is_given("url"):
+            raise UsageError("--url would be without effect with --data-dir: leave it out")
         files = [existing(f"{self.folder}/{split}.txt") for split in SPLITS]
         for file in files if self.folder and not self.is_plan and self.first <= 2 else []:
             if not os.access(file, os.R_OK):

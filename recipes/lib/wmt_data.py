@@ -88,7 +88,7 @@ class Corpora:
             fingerprint += ["--dictionary", self.config["dictionary"]]
         ready, moses, prefixes = (self.config[name] for name in ("ready", "moses", "add"))
         if ready:
-            fingerprint += ["--ready", checksum([ready])]
+            fingerprint += ["--ready", self.recipe.known_sum("--ready", [ready])]
         if moses:
             if not shutil.which("perl"):
                 raise UsageError("--moses needs perl, which is not installed")

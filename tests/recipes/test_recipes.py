@@ -15,6 +15,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import devices, figures
 from recipes.lib.anchors import BertAnchor
 from recipes.lib.config import Config, ParsedArguments, RecipeScript
+from recipes.lib.pretrain import Pretraining
 from recipes.lib.recipe import Recipe
 from recipes.lib.texts import Multi30k
 
@@ -89,6 +90,24 @@ def test_a_download_of_broken_blocks_is_damaged_and_does_not_stay(recipe, tmp_pa
     with pytest.raises(UsageError, match="a.gz is damaged; start again"):
         Multi30k._fetch(text, "a.gz", str(copy))
     assert not copy.exists()
+
+
+def test_text_that_is_gone_is_known_by_what_was_made_of_it(tmp_path):
+    page = RecipeScript("pretrain", "x", "/", {"kind": ["--kind", "wordpiece"]})
+    texts = {name: str(tmp_path / name) for name in ("text", "valid")}
+    values = {"run-dir": str(tmp_path / "run"), "warmup": "0.1", "encodings": "shaw", **texts}
+    for name, path in texts.items():
+        Path(path).write_text(name)
+
+    def opened():
+        pretraining = Pretraining(page, ParsedArguments(Config([values, {}]), [], [], []))
+        pretraining.open_folder(*pretraining.data_fingerprint())
+        return pretraining.data_fingerprint()
+
+    before = opened()
+    for path in texts.values():
+        os.unlink(path)
+    assert opened() == before
 
 
 @pytest.fixture
