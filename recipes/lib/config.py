@@ -180,13 +180,13 @@ class ParsedArguments(NamedTuple):
 
     Attributes:
         config: of the script and the user.
-        words: all before ``--``, but for --plan and --slurm.
+        words: of each option before ``--``, but for --plan and --slurm: those that give it again.
         passthrough: all behind it: options of fairseq-train.
         extra: the preset's options of fairseq-train, and these.
     """
 
     config: Config
-    words: List[str]
+    words: Dict[str, List[str]]
     passthrough: List[str]
     extra: List[str]
 
@@ -214,7 +214,7 @@ def read_options(
         presets: arrays of the script that are values of --preset.
 
     Raises:
-        UsageError: an option is unknown, or its value is none.
+        UsageError: an option is unknown or given twice, or its value is none.
     """
     own = "\n".join(f"  {line}" for line in script.arrays.get("options", []))
     text = text.replace("{own options}\n", f"{own}\n" if own else "")
@@ -248,16 +248,19 @@ def read_options(
 
 def _read_words(
     script: RecipeScript, forms: Mapping[str, str], arguments: Sequence[str]
-) -> Tuple[Dict[str, str], List[str]]:
-    """Return the options that are given, without ``--``, and the words that give them again."""
-    chosen, words, left = {}, [], iter(arguments)
+) -> Tuple[Dict[str, str], Dict[str, List[str]]]:
+    """Return the options that are given, without ``--``, and the words that give each again."""
+    chosen: Dict[str, str] = {}
+    words: Dict[str, List[str]] = {}
+    left = iter(arguments)
     for argument in left:
         name, equals, inline_value = argument.partition("=")
         if forms.get(name) == "":
             if equals:
                 raise UsageError(f"{name} takes no value; see --help")
             chosen[name[2:]] = FLAG
-            words += [name] if name not in ("--plan", "--slurm") else []
+            if name not in ("--plan", "--slurm"):
+                words[name] = [name]
             continue
         value = inline_value if equals else next(left, None)
         if value is None:
@@ -268,9 +271,11 @@ def _read_words(
             value = re.sub(r"\s*,\s*", ",", value).strip()
         check_value(name, forms[name], value)
         value = _from_top(script, forms[name], value)
-        words += [name, value]
-        again = forms[name].count("=") or name == "--add"
-        chosen[name[2:]] = f"{chosen[name[2:]]}\n{value}" if again and name[2:] in chosen else value
+        is_repeated = name in words
+        if is_repeated and not (forms[name].count("=") or name == "--add"):
+            raise UsageError(f"{name} is given twice, but it takes one value; give it once")
+        words.setdefault(name, []).extend([name, value])
+        chosen[name[2:]] = f"{chosen[name[2:]]}\n{value}" if is_repeated else value
     return chosen, words
 
 

@@ -83,11 +83,6 @@ class Experiment(Recipe):
     def check(self) -> None:
         """Raise a UsageError for options that do not go together; say what may be a mistake."""
         check_passthrough(self, self.cells)
-        words = self.parsed.words
-        for name in dict.fromkeys(word for word in words if words.count(word) > 1):
-            value = self.config[name[2:]] if name.startswith("--") else FLAG
-            if value != FLAG and "\n" not in value:  # one that may have several
-                self.say(f"note: {name} is given twice; the last one counts: {value}")
         seed = self.config["seeds"]
         if self.config.is_given("seeds") and seed.isdecimal() and int(seed) > 1 and not self.cell:
             several = ",".join(str(number) for number in range(1, min(int(seed), 5) + 1))

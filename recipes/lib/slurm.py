@@ -1,6 +1,7 @@
 """The trainings of a recipe as an array of jobs of SLURM: a script, printed by --slurm."""
 
 import os
+from itertools import chain
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
@@ -79,7 +80,7 @@ def print_script(
     resources = f"--cpus-per-task={cpus} --mem={memory}G"
     device = ["--device", "cuda"] * on_gpu
     variables = '--cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS"'
-    end, words = "JOB", [*recipe.parsed.words, *recipe.parsed.passthrough]
+    end, words = "JOB", [*chain(*recipe.parsed.words.values()), *recipe.parsed.passthrough]
     while any(end in word for word in words):  # the line that ends a here-document
         end += "_"
     print(SCRIPT.format(
@@ -97,8 +98,9 @@ def print_script(
 
 
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
-    """What the user has given, with these options."""
-    command = shell(["bash", recipe.script.name, *recipe.parsed.words, *words])
+    """What the user has given, with these options in place of the user's own."""
+    given = (parts for name, parts in recipe.parsed.words.items() if name not in words)
+    command = shell(["bash", recipe.script.name, *chain(*given), *words])
     options = recipe.parsed.passthrough
     passthrough = shell(["--", *options]) if options else ""
     return " ".join(filter(None, [command, variables, passthrough]))

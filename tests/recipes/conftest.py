@@ -152,13 +152,27 @@ def work(start, environment):
     return work
 
 
+def given_once(words):
+    """Return the words of a recipe's call; of options that come again before ``--``, the last.
+
+    ``--pretrained`` may be given several times.
+    """
+    words = [*map(str, words)]
+    end = words.index("--") if "--" in words else len(words)
+    last = {name: n for n, name in enumerate(words[:end]) if name.startswith("--")}
+    last.pop("--pretrained", None)
+    repeated = {n for n, name in enumerate(words[:end]) if last.get(name, n) != n}
+    return [word for n, word in enumerate(words) if not {n, n - 1} & repeated]
+
+
 @pytest.fixture
 def own(work, tmp_path):
     """A function that runs own.sh from its data on, with the text beside the run folder."""
 
     def own(*options, run="run", **environment):
         run_dir = "--run-dir", run if run.startswith("-") else tmp_path / run
-        return work(*OWN, *texts_in(tmp_path), *run_dir, "--stage", "2", *options, **environment)
+        words = [*OWN, *texts_in(tmp_path), *run_dir, "--stage", "2", *options]
+        return work(*given_once(words), **environment)
 
     return own
 
@@ -187,13 +201,14 @@ class Recipe:
         (home / "model.pt").write_text("model")
 
     def __call__(self, *options, status=0, **environment):
-        return self.run(
+        words = [
             "bash", self.recipe, "--stage", "3", "--stop-stage", "4",
             "--run-dir", self.runs, "--text", self.home / "text", "--raw-dir", self.home,
             "--encodings", "a=learned", "--pretrained", f"a={self.home / 'model.pt'}",
             "--tasks", "CoLA", "--lrs", "1e-5", "--seeds", "1", "--device", "cpu", "--epochs", "8",
-            *options, status=status, **environment,
-        )  # fmt: skip
+            *options,
+        ]  # fmt: skip
+        return self.run(*given_once(words), status=status, **environment)
 
     def run(self, *command, status=0, **environment):
         process = self.start(*command, **self.environment, **environment)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.recipes.conftest import given_once
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECIPES = sorted(
     str(path.relative_to(REPOSITORY))
@@ -58,6 +60,7 @@ MISTAKES = {
     "--pretrain it's": ("--pretrain it's: No closing quotation", FINETUNE),
     "--tasks CoLA,CoLA": ("--tasks has CoLA more than once", FINETUNE[:1]),
     "--lrs 1e-5,1e-5": ("--lrs has 1e-5 more than once", FINETUNE),
+    "--seeds 1 --seeds=2": ("--seeds is given twice, but it takes one value; give it once", KINDS),
     "--seeds x": ("x is not a whole number (--seeds; see --help)", KINDS),
     "--stage two": ("two is not a whole number above 0 (--stage; see --help)", KINDS),
     "--jobs 0": ("0 is not a whole number above 0 (--jobs; see --help)", KINDS),
@@ -138,7 +141,7 @@ def test_a_mistake_is_answered_in_one_line(start, tmp_path, recipe, options, wor
         for name in "model.pt", "sentencepiece.model":
             (tmp_path / name).touch()
         given += ["--model", tmp_path / "model.pt", "--subwords", tmp_path]
-    process = start("bash", recipe, *given, *options.split())
+    process = start("bash", *given_once([recipe, *given, *options.split()]))
     printed = process.communicate()[0]
     assert process.returncode != 0
     assert printed.count("\n") == 1 and words in printed
@@ -157,14 +160,6 @@ def test_an_option_that_the_chosen_preset_does_not_read_is_an_error(start, tmp_p
     told = process.communicate()[0]
     assert process.returncode and told.count("\n") == 1
     assert "--dropout would be without effect with --preset small: leave it out" in told
-
-
-def test_of_an_option_that_is_given_twice_the_last_counts_and_that_is_told(run):
-    command = ["bash", *OWN, *TEXT.split(), "--plan", "--device", "cpu", "--bpe", "300"]
-    assert "is given twice" not in run(*command)
-    printed = run(*command, "--bpe", "400")
-    assert "# note: --bpe is given twice; the last one counts: 400\n" in printed
-    assert " --bpe 400 " in printed and "--bpe 300" not in printed
 
 
 @pytest.mark.parametrize("recipe", ["quickstart.sh", "iwslt14.sh"])

@@ -169,6 +169,8 @@ def test_a_training_of_ones_own_text_has_one_gpu(run, fails):
     printed = run(*command)
     assert "--array=1-12 " in printed and "--gpus-per-node=1 " in printed
     assert printed.count(" --train a/train ") == 4
+    calls = re.findall("^bash recipes/own.sh.*", run(*command, "--device", "cuda"), re.M)
+    assert len(calls) == 4 and all(call.count("--device ") == 1 for call in calls)
     assert "each training has one GPU" in fails(*command, "--gpus", "2")
 
 
