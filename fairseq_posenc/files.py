@@ -11,7 +11,7 @@ import re
 import tarfile
 import zlib
 from contextlib import contextmanager
-from typing import BinaryIO, Callable, Dict, Iterator, List
+from typing import BinaryIO, Callable, Dict, Iterator, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 
@@ -20,7 +20,8 @@ LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line o
 _BLOCK = 1 << 20  # bytes
 OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _HEAD = 1 << 12  # bytes
-_LOOKED_AT, _FEWEST_ROWS = 100, 5  # lines, to tell a table
+_LOOKED_AT, _FEWEST_ROWS = 100, 5  # lines, to tell a table or JSON
+_OBJECT = re.compile(r'\s*\{\s*"')
 _DECLARATIONS = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"  # <?xml …>, <!DOCTYPE …>
 _XML = rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"
 PAIRS_OF_HUGGING_FACE = (
@@ -120,13 +121,29 @@ def check_format(path: str, head: bytes) -> None:
             raise UsageError(f"{path} is {advice.format(path)}")
 
 
-def check_no_table(path: str) -> None:
-    """Check that text is not a table, as XTREME's, whose labels would be trained on.
+def check_no_json(path: str, lines: Sequence[str]) -> None:
+    """Check that the lines of a text are not JSON, whose keys would be words.
 
     Raises:
-        UsageError: all of its first lines have a tab, or as :func:`stream_lines`.
+        UsageError: all begin as objects do.
+    """
+    rows = [line for line in lines if line.strip()]
+    if len(rows) >= _FEWEST_ROWS and all(map(_OBJECT.match, rows)):
+        raise UsageError(
+            f"{path} has lines of JSON, and not text: jq -r .KEY {path} > FILE takes the text of "
+            "a key; documents for posenc prepare text stand in a file called .jsonl"
+        )
+
+
+def check_plain(path: str) -> None:
+    """Check that text is no table, as XTREME's, whose labels would be trained on, and no JSON.
+
+    Raises:
+        UsageError: all of its first lines have a tab, or as :func:`check_no_json` and
+            :func:`stream_lines`.
     """
     lines = [line for line in itertools.islice(stream_lines(path), _LOOKED_AT) if line.strip()]
+    check_no_json(path, lines)
     if len(lines) >= _FEWEST_ROWS and all("\t" in line.strip() for line in lines):
         raise UsageError(
             f"{path} is a table, as all of its first lines have a tab, and not text: "

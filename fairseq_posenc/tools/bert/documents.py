@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import check_no_table, file_error, stream_lines
+from fairseq_posenc.files import check_plain, file_error, stream_lines
 from fairseq_posenc.json_files import parse_json, schema_error
 
 _UNFINISHED = re.compile(r"\.part(\d*|\.note|-[-0-9a-f]+)$")
@@ -83,13 +83,13 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
             wikiextractor's files it is ``<doc …>`` and ``</doc>``; titles are left out.
 
     Raises:
-        UsageError: as :func:`stream_lines`, plain text is a table, or a parquet file or a line of
-            JSON is damaged or has no ``text``.
+        UsageError: as :func:`stream_lines`, plain text is a table or JSON, or a parquet file or a
+            line of JSON is damaged or has no ``text``.
     """
     for file in files:
         texts = _texts(file)
         if texts is None:
-            check_no_table(file)
+            check_plain(file)
             yield from _plain(stream_lines(file), _first_line(file), boundary, file)
             continue
         first = next((text for text in texts if text.strip()), "")

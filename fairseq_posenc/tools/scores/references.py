@@ -4,12 +4,19 @@ import re
 from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.files import check_no_json, read_lines
+
+
+def read_text(path: str) -> List[str]:
+    """Read the lines of a text, which must not be JSON."""
+    lines = read_lines(path)
+    check_no_json(path, lines)
+    return lines
 
 
 def read_aligned(path: str, count: int) -> List[str]:
     """Read a file of ``count`` lines."""
-    lines = read_lines(path)
+    lines = read_text(path)
     if len(lines) != count:
         raise UsageError(
             f"{path} has {len(lines)} lines, but there are {count} sentences: the files must "
@@ -37,7 +44,7 @@ def read_references(paths: Sequence[str]) -> Dict[str, List[str]]:
     references: Dict[str, List[str]] = {}
     for path in paths:
         count = len(next(iter(references.values()), []))
-        lines = read_aligned(path, count) if references else read_lines(path)
+        lines = read_aligned(path, count) if references else read_text(path)
         for name, column in _columns(path, lines).items():
             for earlier_name, earlier_column in references.items():
                 if column == earlier_column:

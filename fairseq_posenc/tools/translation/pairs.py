@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterable, Iterator, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import (
     PAIRS_OF_HUGGING_FACE,
-    check_no_table,
+    check_plain,
     decode_lines,
     existing,
     reading,
@@ -63,12 +63,12 @@ def pairs_of_files(prefix: str, languages: Languages) -> Iterator[Pair]:
     """Yield the lines of ``prefix.<language>``, plain, ``.gz``, ``.bz2`` or ``.xz``.
 
     Raises:
-        UsageError: as :func:`fairseq_posenc.files.stream_lines`, a file is a table, or the files
-            differ in length.
+        UsageError: as :func:`fairseq_posenc.files.stream_lines`, a file is a table or
+            JSON, or the files differ in length.
     """
     first, second = find_files(prefix, languages)
     for path in (first, second):
-        check_no_table(path)
+        check_plain(path)
     return aligned(stream_lines(first), stream_lines(second), (first, second))
 
 

@@ -112,6 +112,11 @@ def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files
         ("The cat", "the cat", "the hypotheses have capitals, the references have no capitals"),
         ("The cat", "A cafe\u0301", None),
         ("\u092f\u0939", "\u092f\u0939 NATO", None),  # Hindi has no capitals
+        (
+            "\u0627\u0644\u0628\u064a\u062a Nato",
+            "\u0627\u0644\u0628\u064a\u062a NATO",
+            None,
+        ),  # Arabic
     ],
 )
 def test_forms_of_references_that_no_hypothesis_has_are_told(write, hypothesis, reference, said):
@@ -153,3 +158,13 @@ def test_pieces_that_fairseq_has_joined_are_plain_text(write):
     assert read("ein Haus, rot.", "das Haus.", "de", log).hypothesis_tokens == ["ein Haus , rot ."]
     texts = read("猫。", "猫 跑。", "zh")
     assert texts.hypothesis_tokens == ["猫 。"] and texts.reference_tokens == ["猫 跑 。"]
+
+
+@pytest.mark.parametrize("option", ["hypothesis", "reference", "source"])
+def test_lines_of_json_are_no_text(write, option):
+    files = {"hypothesis": HYPOTHESES, "reference": REFERENCES, "source": SOURCES}
+    paths = {name: write(name, lines * 3) for name, lines in files.items()}
+    evaluate(**paths)
+    write(option, [json.dumps({"text": line}) for line in files[option] * 3])
+    with pytest.raises(UsageError, match=f"{option} has lines of JSON.*jq -r"):
+        evaluate(**paths)

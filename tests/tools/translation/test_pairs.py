@@ -12,10 +12,17 @@ GERMAN = [f"Zeile {number}" for number in range(3000)]
 MEMBERS = ("training/news.de-en.en", "training/news.de-en.de")
 
 
-def test_a_table_is_no_side_of_pairs(tmp_path):
-    for language, lines in (("en", [f"{line}\tLabel" for line in ENGLISH]), ("de", GERMAN)):
+@pytest.mark.parametrize(
+    "row, words",
+    [
+        ("{}\tLabel", "is a table.*cut -f 1 .*train.en"),
+        ('{{"en": "{}"}}', "has lines of JSON.* jq -r"),
+    ],
+)
+def test_a_table_or_json_is_no_side_of_pairs(tmp_path, row, words):
+    for language, lines in (("en", [row.format(line) for line in ENGLISH]), ("de", GERMAN)):
         (tmp_path / f"train.{language}").write_text("".join(f"{line}\n" for line in lines))
-    with pytest.raises(UsageError, match="train.en is a table.*cut -f 1 .*train.en > FILE"):
+    with pytest.raises(UsageError, match=f"train.en {words}.* > FILE"):
         pairs_of_files(str(tmp_path / "train"), ("de", "en"))
 
 
