@@ -103,10 +103,11 @@ def check_dictionary(path: str, data: str) -> None:
     _, target = infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
     missing = target and not os.path.exists(os.path.join(folder, "dict.txt"))
     if missing and _task_of(path) == "language_modeling":
-        source = os.path.join(folder, f"dict.{target}.txt")
+        # the folder may have several pairs, or be translated from its target
         raise UsageError(
             f"the language model {path} reads its vocabulary from {folder}/dict.txt, which is "
-            f"missing; it must be that of the target: cp {source} {folder}/dict.txt"
+            "missing; it must be that of the language that is translated to: "
+            f"cp {folder}/dict.LANGUAGE.txt {folder}/dict.txt"
         )
 
 

@@ -170,7 +170,7 @@ def test_a_model_is_validated_by_its_own_task_and_told_of_a_dictionary(
         r"\| loss [\d.]+ ", run("fairseq-validate", *command, "--log-format", "simple")
     )
     command += ["--task", "posenc_translation", "--lm-path", _language_model(tmp_path)]
-    words = f"cp {binarised}/dict.de.txt {binarised}/dict.txt"
+    words = f"cp {binarised}/dict.LANGUAGE.txt {binarised}/dict.txt"
     assert words in fails("fairseq-generate", *command)
 
 
