@@ -222,7 +222,7 @@ def check_folder(name: str, content: str = "a model") -> str:
     their names lead, and deletes them.
 
     Raises:
-        UsageError: it is an address, an archive or another file, or missing.
+        UsageError: it is an address, a checkpoint, an archive or another file, or missing.
     """
     if os.path.isdir(name):
         return name
@@ -231,6 +231,12 @@ def check_folder(name: str, content: str = "a model") -> str:
         raise UsageError(
             f"{name} is an address; download and unpack it first, and give the folder: "
             f"posenc prepare download --output model.archive --unpack model {quoted}"
+        )
+    if name.endswith(".pt") and os.path.exists(name):
+        folder, file = os.path.split(name)
+        raise UsageError(
+            f"{name} is a checkpoint: give its folder and its name, "
+            f"from_pretrained({folder or '.'!r}, {file!r}, …)"
         )
     if os.path.exists(name):
         raise UsageError(

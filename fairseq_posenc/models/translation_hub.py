@@ -8,12 +8,14 @@ import logging
 import os
 import re
 from argparse import Namespace
+from inspect import signature
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 from fairseq import hub_utils, utils
 from fairseq.data import Dictionary, encoders
 from fairseq.data.data_utils import post_process
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.tasks.translation import TranslationTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from omegaconf import open_dict
@@ -82,7 +84,14 @@ class _Hub(hub_utils.GeneratorHubInterface):
     """fairseq's hub, with a warning where translations end since they may not be longer."""
 
     def generate(self, tokenized_sentences: Any, *args: Any, **options: Any) -> Any:
-        """Return hypotheses of sentences of indices; ``max_len_b`` alone is a limit by itself."""
+        """Return hypotheses of sentences of indices; ``max_len_b`` alone is a limit by itself.
+
+        Raises:
+            UsageError: an option is none of the search, which fairseq would not read.
+        """
+        search = {*GenerationConfig.__dataclass_fields__, *signature(super().generate).parameters}
+        for name in options.keys() - search:
+            raise UsageError(f"{name}= is no option of the search: see fairseq-generate --help")
         if not len(tokenized_sentences):  # fairseq takes no empty set
             return []
         if "max_len_b" in options:
@@ -154,6 +163,8 @@ def load(
     elif not isinstance(task, TranslationTask):
         raise UsageError(f"{os.path.join(folder, checkpoints)} is not a translation model")
     generation = {**options, **(options.get("generation_args") or {})}
+    if "beam" in generation:  # of fairseq's hub each call has its own, 5 by default
+        raise UsageError("beam= belongs to translate(), or to sample() and generate()")
     with open_dict(cfg):
         # the checkpoint's own would read files that it names
         cfg.tokenizer = cfg.bpe = None

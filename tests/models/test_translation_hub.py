@@ -217,11 +217,25 @@ def test_dictionaries_in_another_order_are_refused(load, folders):
         ("none", {}, "there is no folder none"),
         (".", {"checkpoint_file": "none.pt"}, "there is no checkpoint"),
         (".", {"checkpoint_file": "README.md", "data_name_or_path": "none"}, "no folder none with"),
+        ("runs/last.pt", {}, r"from_pretrained\('runs', 'last.pt', …\)"),
     ],
 )
-def test_what_is_missing_is_reported_in_one_line(model, options, told):
+def test_what_is_missing_is_reported_in_one_line(monkeypatch, tmp_path, model, options, told):
+    (tmp_path / "runs").mkdir()
+    for name in "runs/last.pt", "README.md":
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=told):
         PosencTransformerModel.from_pretrained(model, **options)
+
+
+def test_an_option_that_no_search_reads_is_refused(load):
+    hub = load(bpe=None)
+    hub.translate("m m", beam=1, lenpen=2, skip_invalid_size_inputs=True)
+    with pytest.raises(UsageError, match="length_penalty= is no option of the search"):
+        hub.translate("m m", length_penalty=2)
+    with pytest.raises(UsageError, match=r"beam= belongs to translate\(\)"):
+        load(bpe=None, beam=2)
 
 
 def test_long_translations_are_whole_and_a_limit_that_cuts_is_told(load, caplog):
