@@ -1,5 +1,6 @@
 """Options of posenc prepare translation."""
 
+import glob
 import os
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
@@ -70,7 +71,12 @@ def check_options(options: TranslationOptions) -> None:
     for language in options.languages if options.subwords else ():
         path = dictionary_path(options, language)
         if not os.path.exists(path):
-            raise UsageError(f"there is no {path}; --subwords takes a folder of {COMMAND}")
+            others = sorted(glob.glob(f"{glob.escape(options.subwords or '')}/dict.*.txt"))
+            advice = f"--subwords takes a folder of {COMMAND}"
+            if others:
+                shared = os.path.join(options.subwords or "", subwords.DICTIONARY)
+                advice = f"if its subwords are of that language, too: cp {others[0]} {shared}"
+            raise UsageError(f"there is no {path}; {advice}")
 
 
 def dictionary_path(options: TranslationOptions, language: str) -> str:

@@ -21,7 +21,7 @@ from fairseq_posenc.data.segmentation import (
     read_moses,
 )
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.files import file_digest, read_lines
 from fairseq_posenc.json_files import load_json
 from fairseq_posenc.tools.preprocess import preprocess
 from fairseq_posenc.tools.resumable import SETTINGS, begin_or_continue, describe_files, only_process
@@ -50,6 +50,7 @@ from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing_files
 
 SPLITS = ("train", "valid", "test")
+_MODELS = (CODES, TOKENIZER, subwords.SentencePiece.name)
 
 
 def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -> None:
@@ -80,6 +81,7 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     last = f"dict.{options.target_lang}.txt"
     settings = job.settings()
     _refuse_folder_of_others(options.output, settings)
+    _check_other_pair(options)
     with only_process(options.output, say):
         was_begun = os.path.exists(job.text)
         goes_on = begin_or_continue(options.output, settings, [last], COMMAND, job.text)
@@ -108,6 +110,36 @@ def _refuse_folder_of_others(folder: str, settings: Dict[str, Any]) -> None:
         raise UsageError(f"{folder} holds other files; give --output a folder of its own")
 
 
+def _check_other_pair(options: TranslationOptions) -> None:
+    """Check that what a folder has of another pair of languages is not replaced by other content.
+
+    Raises:
+        UsageError: a dictionary, the subwords or the text of a test set would be.
+    """
+    own = os.path.join(options.output, SETTINGS)
+    before = load_json(own, {}, COMMAND) if os.path.exists(own) else {}
+    sides = before.get("source_lang"), before.get("target_lang")
+    if not before or sides == options.languages:
+        return
+    sources = {name: f"{options.subwords}/{name}" for name in _MODELS}
+    for language in options.languages:
+        sources[f"dict.{language}.txt"] = dictionary_path(options, language)
+    if options.test:
+        files = find_files(options.test, options.languages)
+        sources.update(zip((f"{RAW_TEST}.{code}" for code in options.languages), files))
+    for name, source in sources.items():
+        path = os.path.join(options.output, name)
+        if not os.path.exists(path):
+            continue
+        content: Callable = read_lines if name.startswith(RAW_TEST) else file_digest
+        if not os.path.exists(source) or content(path) != content(source):
+            raise UsageError(
+                f"{options.output} has {name} of {sides[0]}-{sides[1]}, and this would be another "
+                "one: give --output a folder of its own; pairs of languages can share a folder if "
+                "they share --subwords and, of a language, the text of --test"
+            )
+
+
 class _Preparation:
     """The steps, each of which is skipped where its files are there.
 
@@ -132,8 +164,7 @@ class _Preparation:
         for split, prefix in self.options.splits().items():
             settings[split] = describe_files(find_files(prefix, self.languages))
         if self.options.subwords:
-            names = CODES, TOKENIZER, subwords.SentencePiece.name
-            files = [os.path.join(self.model, name) for name in names]
+            files = [os.path.join(self.model, name) for name in _MODELS]
             files += [dictionary_path(self.options, language) for language in self.languages]
             settings["subwords"] = describe_files(filter(os.path.exists, files))
         return settings

@@ -7,6 +7,7 @@ import lzma
 import os
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
 from fairseq.data import Dictionary, data_utils
@@ -100,6 +101,31 @@ def test_subwords_of_another_folder_are_taken(text, kind):
                              "valid": None})  # fmt: skip
     prepare(again, lambda line: None)
     assert len(sentences(text / "tuned", "train")) == 70
+
+
+def test_pairs_of_languages_share_a_folder_if_they_share_subwords_and_tests(text):
+    """Other subwords would leave numbers of other tokens in the data of the first pair."""
+    shared = {"bpe": None, "subwords": str(text / "bin"), "output": str(text / "both")}
+    prepare(options(text), lambda line: None)
+    prepare(options(text, **shared), lambda line: None)
+    before = contents(text / "both")
+    for split in PAIRS:
+        (text / f"{split}.fr").rename(text / f"{split}.oc")
+    with pytest.raises(UsageError, match="no .*/dict.oc.txt; if .*: cp .*dict.en.txt .*/dict.txt"):
+        prepare(replace(options(text, **shared), target_lang="oc"), lambda line: None)
+    (text / "bin/dict.txt").write_bytes(before["dict.en.txt"])
+    (text / "test.en").write_text("another\n" * 12)
+    for changes, name in (
+        ({**shared, "bpe": 30, "subwords": None}, "codes"),
+        (shared, "test.raw.en"),
+    ):
+        with pytest.raises(UsageError, match=f"both has {name} of en-fr.*give --output a folder"):
+            prepare(replace(options(text, **changes), target_lang="oc"), lambda line: None)
+        assert contents(text / "both") == before
+    (text / "test.en").write_bytes(before["test.raw.en"])
+    prepare(replace(options(text, **shared), target_lang="oc"), lambda line: None)
+    after = contents(text / "both")
+    assert all(after[name] == before[name] for name in before if name != "prepare.json")
 
 
 @pytest.mark.parametrize("mark", ["@@ ", "\u2581"])
