@@ -264,7 +264,8 @@ def test_the_users_words_go_before_presets_settings_and_defaults():
     given = read_options(about, "  --b N  x\n  --preset NAME  x\n", arguments, ["gpu"])
     values = given.config.with_overrides({"a": "7", "c": "8"})
     assert [values[name] for name in "abcd"] == ["7", "9", "6", ""]
-    assert (given.words, given.passthrough) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
+    words = {"--b": ["--b", "9"], "--preset": ["--preset", "gpu"]}
+    assert (given.words, given.passthrough) == (words, ["--fp16"])
     assert given.extra == ["--update-freq", "2", "--fp16"]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from recipes.lib import test_sets
-from tests.recipes.conftest import stand_ins
+from tests.recipes.conftest import given_once, stand_ins
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REL_SCALAR = "recipes/rel_scalar/translate.sh"
@@ -148,12 +148,13 @@ class Recipe:
 
     def begin(self, *options, **environment):
         own_group = "import os, sys; os.setsid(); os.execvp('bash', ['bash', *sys.argv[1:]])"
-        return self.start(
+        words = [
             sys.executable, "-c", own_group, REL_SCALAR, "--smoke", "--stage", "2",
             "--raw-dir", "", "--url", self.url,
-            "--settings", "en-cs", "--encodings", "rel_scalar", "--run-dir", self.runs,
-            "--device", "cpu", "--workers", "1", *options, **self.environment, **environment,
-        )  # fmt: skip
+            "--settings", "en-cs", "--encodings", "rel_scalar",
+            "--run-dir", self.runs, "--device", "cpu", "--workers", "1", *options,
+        ]  # fmt: skip
+        return self.start(*given_once(words), **self.environment, **environment)
 
     def finished_calls(self):
         calls = [path.read_text() for path in sorted((self.home / "log").iterdir())]
