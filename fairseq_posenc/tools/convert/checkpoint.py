@@ -306,6 +306,8 @@ def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
     if source.is_multilingual and os.path.isfile(shared):
         return [shared, shared]
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
+    if source.is_multilingual and source.task.get("lang_pairs"):  # all have one dictionary
+        languages = re.findall(r"\w+", str(source.task["lang_pairs"]))[:2]  # en-de,… or a list
     if not all(languages):
         # those that are not given are found in the data, as in training
         pairs = pairs_of_data(folder)

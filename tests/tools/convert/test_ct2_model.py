@@ -205,6 +205,12 @@ def test_languages_that_training_found_in_the_data_are_found_again(checkpoint, d
     (data / "train.en-fr.en.idx").touch()
     with pytest.raises(UsageError, match="has several pairs of languages, en-de, en-fr, and the"):
         to_ctranslate2(str(path), str(tmp_path / "again"), str(tmp_path / "bin"))
+    # a model of many languages has one dictionary, and a token for each language behind it
+    many = {"langs": ["de", "en", "fr"], "lang_pairs": "en-de,en-fr"}
+    state["cfg"]["task"].update(many, _name="posenc_multilingual")
+    torch.save(state, path)
+    with pytest.raises(UsageError, match="dict.en.txt has 43 types.*, the model 40"):
+        to_ctranslate2(str(path), str(tmp_path / "again"), str(tmp_path / "bin"))
 
 
 @pytest.mark.parametrize(
