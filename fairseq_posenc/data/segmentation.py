@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Sequence
 import regex
 
 from fairseq_posenc.data.languages import language_code
-from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.errors import UsageError, first_line, import_optional
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Maybe, load_json
 
@@ -73,19 +73,19 @@ def read_moses(path: str, language: str, training: bool = False) -> Moses:
     return Moses(language_code(language), **{name: bool(settings.get(name)) for name in names})
 
 
+def _sacremoses() -> Any:
+    return import_optional("sacremoses", f"text of {TOKENIZER} needs the library sacremoses")
+
+
 @functools.cache
 def _substitutions(language: str) -> list:
-    from sacremoses import MosesPunctNormalizer
-
-    rules = MosesPunctNormalizer(language).substitutions
+    rules = _sacremoses().MosesPunctNormalizer(language).substitutions
     return [(re.compile(old), new, bool(_BEYOND_A_LINE.search(old))) for old, new in rules]
 
 
 @functools.cache
 def _moses_tokenizer(language: str) -> Any:
-    from sacremoses import MosesTokenizer
-
-    return MosesTokenizer(language)
+    return _sacremoses().MosesTokenizer(language)
 
 
 def normalise(lines: List[str], language: str) -> List[str]:
@@ -125,9 +125,7 @@ def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
 
 def detokenise_lines(lines: Iterable[str], language: str) -> List[str]:
     """Return the text of lines of Moses' tokens, as Moses' detokeniser makes it."""
-    from sacremoses import MosesDetokenizer
-
-    detokenise = MosesDetokenizer(lang=language_code(language)).detokenize
+    detokenise = _sacremoses().MosesDetokenizer(lang=language_code(language)).detokenize
     return [detokenise(line.split()) for line in lines]
 
 
@@ -196,8 +194,7 @@ class BytePairEncoder:
     """
 
     def __init__(self, path: str):
-        from subword_nmt.apply_bpe import BPE
-
+        library = import_optional("subword_nmt.apply_bpe", f"{path} needs the library subword_nmt")
         lines = read_lines(path)
         first = 1 if _VERSION.fullmatch(lines[0]) else 0
         for number, line in enumerate(lines[first:], first + 1):
@@ -206,7 +203,7 @@ class BytePairEncoder:
         if not lines[first:]:
             raise UsageError(f"{path} holds no BPE operations")
         codes = io.StringIO("".join(f"{line}\n" for line in lines))
-        self._bpe = BPE(codes, glossaries=[SEPARATOR])
+        self._bpe = library.BPE(codes, glossaries=[SEPARATOR])
         self._encoded: Dict[str, str] = {}
 
     def encode(self, line: str) -> str:

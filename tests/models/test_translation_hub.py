@@ -1,12 +1,19 @@
 """Trained translation models in Python: raw text becomes what the recipe made of it."""
 
 import logging
+import sys
 from argparse import Namespace
 
 import pytest
 import torch
 
-from fairseq_posenc.data.segmentation import SentencePieces, tokenise_lines
+from fairseq_posenc.data.segmentation import (
+    BytePairEncoder,
+    Moses,
+    SentencePieces,
+    detokenise_lines,
+    tokenise_lines,
+)
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
@@ -251,3 +258,18 @@ def test_long_translations_are_whole_and_a_limit_that_cuts_is_told(load, caplog)
         found = hub.generate(tokens, beam=1, **options)
         assert [len(beam[0]["tokens"]) - 1 for beam in found] == lengths
         assert "2 of 2 translations end at the limit" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "library, call",
+    [
+        ("sacremoses", lambda: tokenise_lines(["a"], Moses("ga"))),
+        ("sacremoses", lambda: tokenise_lines(["a"], Moses("ga", normalise=False))),
+        ("sacremoses", lambda: detokenise_lines(["a"], "ga")),
+        ("subword_nmt.apply_bpe", lambda: BytePairEncoder("codes")),
+    ],
+)
+def test_a_library_of_text_that_is_missing_is_named_in_one_line(monkeypatch, library, call):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(UsageError, match=f"needs the library .*pip install {library[:10]}"):
+        call()
