@@ -7,6 +7,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
@@ -81,8 +82,7 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
     refuse_inputs(output, [path])
     state = read_trained(path)
     options, notes = signatures.model_options(state), []
-    parameters = _parameters(state["model"])
-    resumable = True
+    parameters, resumable = _parameters(state["model"]), True
     for option, length in limits.items():
         flag, (prefix, names) = f"--{option.replace('_', '-')}", _TABLES[option]
         key = f"{prefix}.embed_positions.weight"
@@ -109,6 +109,7 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
         # an optimiser's state may be of any form
         except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
             resumable = False
+        _extend_averages(state, key, longer)
         state["model"][key] = parameters[key] = longer(table, is_moment=False)
         for group in _groups(state):
             group.update({name: length for name in names if name in group})
@@ -182,6 +183,14 @@ def _extend_moments(
         if torch.is_tensor(value) and value.dim():
             moments[name] = longer(value)
     return True
+
+
+def _extend_averages(state: Dict[str, Any], key: str, longer: Callable) -> None:
+    """Make the table longer in the moving average of the model (``--store-ema``), if it has one."""
+    extra = as_dict(state.get("extra_state"))
+    for weights in (as_dict(extra.get(name)) for name in ("ema", "ema_fp32_params")):
+        if getattr(weights.get(key), "shape", None) == state["model"][key].shape:
+            weights[key] = longer(weights[key], is_moment=False)
 
 
 def _groups(state: Dict[str, Any]) -> List[Dict[str, Any]]:

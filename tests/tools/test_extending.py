@@ -225,3 +225,17 @@ def test_an_odd_state_of_an_optimiser_is_left_out(tiny_task, tmp_path, state):
     torch.save({**whole, "last_optimizer_state": state}, path)
     notes = extend(path, output, "repeat", {"max_source_positions": 20})
     assert notes[-1].startswith("without the optimiser's state")
+
+
+def test_the_moving_average_is_as_long_as_the_model(tiny_task, tmp_path):
+    """Of ``--store-ema``; a resumed training loads it into a model with the longer table."""
+    model, optimizer, args = trained(tiny_task, "posenc_transformer")
+    write(tmp_path / "9.pt", model, optimizer, args)
+    state = torch.load(tmp_path / "9.pt", weights_only=False)
+    average = {name: 2 * weight for name, weight in state["model"].items()}
+    state["extra_state"] = {"ema": average, "ema_fp32_params": dict(average)}
+    torch.save(state, tmp_path / "9.pt")
+    extend(str(tmp_path / "9.pt"), str(tmp_path / "20.pt"), "repeat", {"max_source_positions": 20})
+    state, key = torch.load(tmp_path / "20.pt", weights_only=False), TABLE["transformer"]
+    for weights in state["extra_state"].values():
+        assert torch.equal(weights[key][2:], 2 * state["model"][key][2:])
