@@ -148,6 +148,10 @@ def test_positions_end_where_it_was_said(checkpoint, tmp_path):
     assert "1024 tokens" in to_ctranslate2(str(path), str(tmp_path / "usual"), data)[0]
     longer, _ = checkpoint("sinusoidal", max_source_positions=1500, name="long.pt")
     assert "1500 tokens" in to_ctranslate2(str(longer), str(tmp_path / "longer"), data)[0]
+    by_distance, _ = checkpoint("t5", name="t5.pt")
+    assert (
+        "2 tokens" in to_ctranslate2(str(by_distance), str(tmp_path / "t5"), data, positions=1)[0]
+    )
 
 
 def test_a_model_that_is_there_is_replaced_on_demand_only(checkpoint, tmp_path):

@@ -75,7 +75,8 @@ def to_ctranslate2(
     source = read_checkpoint(path)
     dictionaries = read_dictionaries(source, data)
     vocabularies = {side: ct2_types(dictionary) for side, dictionary in dictionaries.items()}
-    length = positions or max(DEFAULT_POSITIONS, source.max_positions)
+    # tables of distances hold one at least
+    length = max(2, positions or max(DEFAULT_POSITIONS, source.max_positions))
     spec = _specification(source, vocabularies, length)
     spec.validate()
     spec.optimize(quantization=quantization)
