@@ -147,20 +147,19 @@ class Claims(Measuring):
                 f"part {part} takes the data{models} of part length: run --parts length first"
             )
 
-    def run_recipe(self, recipe: str, part: str, *options: str) -> None:
+    def run_recipe(self, recipe: str, part: str, options: Dict[str, str], *others: str) -> None:
         """Another recipe from its second stage on, in the folder of a part."""
-        self.execute(
-            ["bash", recipe, "--run-dir", self.path(part), "--seeds", ",".join(self.seeds),
-             "--device", self.devices.type, "--jobs", str(self.devices.jobs), "--stage", "2",
-             *options],
-            failure=f"part {part} failed, see above",
-        )  # fmt: skip
+        own = {"--run-dir": self.path(part), "--seeds": ",".join(self.seeds), "--stage": "2",
+               "--device": self.devices.type, "--jobs": str(self.devices.jobs)}  # fmt: skip
+        words = [word for option in {**own, **options}.items() for word in option]
+        self.execute(["bash", recipe, *words, *others], failure=f"part {part} failed, see above")
 
-    def quickstart(self, part: str, *options: str) -> None:
+    def quickstart(self, part: str, options: Dict[str, str], *others: str) -> None:
         """The stages of quickstart.sh."""
         rows = ",".join(row.spec for row in self.rows_of(part))
-        self.run_recipe("recipes/quickstart.sh", part, "--updates", str(self.updates), "--test",
-                        self.config["test"], "--encodings", rows, *options)  # fmt: skip
+        own = {"--updates": str(self.updates_of(part)), "--test": self.config["test"]}
+        options = {**own, "--encodings": rows, **options}
+        self.run_recipe("recipes/quickstart.sh", part, options, *others)
 
     def updates_of(self, part: str) -> int:
         """How long the models of a part are trained."""
@@ -168,7 +167,7 @@ class Claims(Measuring):
 
     def by_length(self, part: str) -> None:
         """Train on short sentences, test on longer ones."""
-        self.quickstart(part, "--updates", str(self.updates_of(part)))
+        self.quickstart(part, {})
         cells = self.cells_of(part, self.rows_of(part))
         self.measure(part, cells, self.analyse_length)
         if part == "length":
@@ -178,9 +177,8 @@ class Claims(Measuring):
     def joined(self, part: str) -> None:
         """Train on four sentences joined to one."""
         tests = str(4 * self.config.number("test"))
-        self.quickstart(part, "--updates", str(self.updates_of(part)), "--join", "4",
-                        "--train", "20000", "--train-length", "4-10", "--test-lengths", "4-10",
-                        "--test", tests)  # fmt: skip
+        options = {"--join": "4", "--train": "20000", "--train-length": "4-10"}
+        self.quickstart(part, {**options, "--test-lengths": "4-10", "--test": tests})
         self.measure(part, self.cells_of(part, self.rows_of(part)), self.analyse_joined)
         self.write_tables(part)
 
@@ -202,9 +200,8 @@ class Claims(Measuring):
             base = f"sinusoidal/seed{seed}"
             self.needs_length(part, f"{base}/train.done")
             model = self.path("length", base, "checkpoint_last.pt")
-            self.quickstart(part, "--seeds", seed, "--updates", str(self.updates_of(part)),
-                            "--stage", "5", "--stop-stage", "7", "--", "--lr", "0.002",
-                            "--finetune-from-model", model)  # fmt: skip
+            options = {"--seeds": seed, "--stage": "5", "--stop-stage": "7"}
+            self.quickstart(part, options, "--", "--lr", "0.002", "--finetune-from-model", model)
         # not by a last stage of the recipe, which knows each model by the options of its training
         self.write_tables(part)
 
@@ -284,11 +281,12 @@ class Claims(Measuring):
 
     def bert(self, part: str) -> None:
         """Small BERTs and where they attend, or for twice as many updates and not fine-tuned."""
-        options = ["--fast"] if self.is_fast else []
+        options: Dict[str, str] = {}
+        flags = ["--fast"] if self.is_fast else []
         if part == "bert_longer":
             rows = ",".join(row.spec for row in self.rows_of(part))
-            options = ["--encodings", rows, "--updates", "4800", "--no-fine-tuning"]
-        self.run_recipe("recipes/claims/bert.sh", part, *options)
+            options, flags = {"--encodings": rows, "--updates": "4800"}, ["--no-fine-tuning"]
+        self.run_recipe("recipes/claims/bert.sh", part, options, *flags)
         if part == "bert":
             analysed = read_rows(["learned", "abs_scalar", "rel_scalar"])
             self.measure(part, self.cells_of(part, analysed), self.analyse_bert)

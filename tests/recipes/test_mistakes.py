@@ -1,6 +1,7 @@
 """What is wrong with the options of a recipe is told in one line, before anything is done."""
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -262,3 +263,11 @@ def test_a_recipe_is_a_page_of_options_and_a_call(recipe):
 def test_scripts_go_to_folders_without_cdpath(script):
     for line in script.read_text(encoding="utf-8").splitlines():
         assert not re.search(r"\bcd -P", line) or "CDPATH= cd -P" in line
+
+
+def test_recipes_that_claims_runs_get_each_option_once(run):
+    plan = run("bash", CLAIMS[0], "--plan", "--device", "cpu")
+    calls = [shlex.split(line) for line in plan.splitlines() if line.startswith("bash recipes/")]
+    assert len(calls) >= 10
+    for words in calls:
+        assert given_once(words) == words
