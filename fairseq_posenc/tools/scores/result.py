@@ -1,5 +1,6 @@
 """``Score``: what ``posenc score`` writes into ``score.json``, and tables read from it."""
 
+import os
 import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -297,7 +298,8 @@ def named_path(argument: str, task: str = "") -> Tuple[str, str]:
     name, sign, path = argument.partition("=")
     if sign and "/" not in name:
         return printable(name), path
-    folder = Path(argument).resolve().parent
+    # not that of what a link leads to
+    folder = Path(os.path.abspath(argument)).parent
     for pattern in (r"seed\d+", *([r"lr[\d.]+(e-?\d+)?", re.escape(task)] if task else [])):
         folder = folder.parent if re.fullmatch(pattern, folder.name) else folder
     return printable(folder.name), argument

@@ -10,9 +10,10 @@ from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.result import Score
 from fairseq_posenc.tools.scores.task_score import TaskScore
 
-# by row and what it was trained for, of each seed the options by name
-Options = Mapping[str, Sequence[Mapping[str, str]]]
+# results by row
+Scores = Mapping[str, Sequence[Union[Score, TaskScore]]]
 LOG = "train.log"
+_POSITION = re.compile(r"\| position:(\w{1,40})")
 _CONFIG = re.compile(r"\| fairseq_cli\.train \| (\{'_name': .{1,100000}\})$")
 _GROUPS = "optimization", "task", "criterion", "optimizer", "lr_scheduler", "model"
 _NAMED = "task", "criterion", "optimizer", "lr_scheduler"  # of a model that is its architecture
@@ -26,16 +27,21 @@ _NOT_COMPARED = re.compile(
 )
 # of tables that say by themselves what the notes of results tell: the options, by note
 _IN_NOTES = {"lr": "lr", "epochs": "max_epoch"}
+_IDENTITY = "seed", "position"  # which training it is
 _SHOWN = 5
 
 
 def options_beside(path: str) -> Dict[str, str]:
-    """Return the options of the log beside a result, by name; none where no log tells them."""
+    """Return the options of the log beside a result, by name; none where no log tells them.
+
+    Among them are its ``seed``, and the encoding as ``position``.
+    """
     log = os.path.join(os.path.dirname(path), LOG)
     if not os.path.isfile(log):
         return {}
     try:
-        configs = [match[1] for match in map(_CONFIG.search, read_lines(log)) if match]
+        lines = read_lines(log)
+        configs = [match[1] for match in map(_CONFIG.search, lines) if match]
         tree = ast.parse(configs[-1] if configs else "{}", mode="eval").body
     except (UsageError, SyntaxError, ValueError, RecursionError, MemoryError):
         return {}  # a log that cannot be read, or of another version of fairseq
@@ -49,26 +55,44 @@ def options_beside(path: str) -> Dict[str, str]:
         options.update({n: m for n, m in members.items() if group != "model" or n not in elsewhere})
         if group in _NAMED and "_name" in members:
             options[group] = members["_name"]
-    return {
-        name: _text(node) for name, node in options.items() if not _NOT_COMPARED.fullmatch(name)
-    }
+    texts = {n: _text(node) for n, node in options.items() if not _NOT_COMPARED.fullmatch(n)}
+    if "seed" in groups.get("common", {}):
+        texts["seed"] = _text(groups["common"]["seed"])
+    encodings = [match[1] for match in map(_POSITION.search, lines) if match]
+    return {**texts, "position": encodings[-1]} if encodings else texts
 
 
-def compared_options(score: Union[Score, TaskScore]) -> Dict[str, str]:
+def _compared_options(score: Union[Score, TaskScore]) -> Dict[str, str]:
     """Return the options of a result's training that its notes do not tell already."""
-    noted = {option for note, option in _IN_NOTES.items() if note in score.notes}
-    return {name: text for name, text in score.training_options.items() if name not in noted}
+    noted = [option for note, option in _IN_NOTES.items() if note in score.notes]
+    dropped = {*noted, *_IDENTITY}
+    return {name: text for name, text in score.training_options.items() if name not in dropped}
 
 
-def unlike_options(rows: Options, of_task: str = "") -> List[str]:
-    """Return a sentence that names the options in which trainings differ, if they do.
+def _log_of_another(name: str, score: Union[Score, TaskScore]) -> List[str]:
+    """Return a sentence if the log beside a result is of another seed or encoding than noted."""
+    position = score.notes.get("signature", "").partition(":")[2].partition("|")[0]
+    noted = {"seed": score.seed, "position": position}
+    log = score.training_options
+    differing = [n for n in _IDENTITY if noted[n] and log.get(n, noted[n]) != noted[n]]
+    if not differing:
+        return []
+    differences = " and ".join(f"{n} {log[n]}, not {noted[n]}" for n in differing)
+    seed = f", seed {score.seed}," if score.seed else ""
+    return [f"The {LOG} beside the result of {name}{seed} is of {differences}: is it its own?"]
+
+
+def unlike_options(rows: Scores, of_task: str = "") -> List[str]:
+    """Return sentences on logs of other trainings, and on options in which trainings differ.
 
     An option that a training does not tell is left out.
     """
     values: Dict[str, Dict[str, List[str]]] = {}  # names of rows by option and value
-    for name, seeds in rows.items():
-        for options in seeds:
-            for option, value in options.items():
+    logs: List[str] = []
+    for name, scores in rows.items():
+        for score in scores:
+            logs += _log_of_another(name, score)
+            for option, value in _compared_options(score).items():
                 values.setdefault(option, {}).setdefault(value, []).append(name)
     different = [
         f"--{option.replace('_', '-')} "
@@ -77,10 +101,10 @@ def unlike_options(rows: Options, of_task: str = "") -> List[str]:
         if len(by) > 1
     ]
     if not different:
-        return []
+        return logs
     hidden = len(different) - _SHOWN
     shown = "; ".join(different[:_SHOWN]) + (f"; and {hidden} others" if hidden > 0 else "")
-    return [f"Options of training{of_task} differ: {shown}. So may figures."]
+    return [*logs, f"Options of training{of_task} differ: {shown}. So may figures."]
 
 
 def _members(node: Any) -> Dict[str, Any]:

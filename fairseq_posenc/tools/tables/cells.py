@@ -82,10 +82,18 @@ def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
     """
     make = _fine_tuning_cell if fine_tuning else _translation_cell
     cells, conditions = [], []
+    finished: Dict[Any, str] = {}
     for path in sorted((file.parent for file in Path(folder).rglob("cell.json")), key=_naturally):
         description = _about(path / "cell.json")
         if bool(description["lr"]) == fine_tuning:
             cell, of_cell = make(path, str(path.relative_to(folder)), description)
+            training = tuple(map(description.get, _CELL))
+            first = finished.setdefault(training, cell.folder) if cell.state == "finished" else ""
+            if first and first != cell.folder:
+                raise UsageError(
+                    f"{cell.folder} in {folder} is seed {cell.seed} of {cell.row}, as {first}: "
+                    "give each training once"
+                )
             cells.append(cell)
             conditions.append((cell.folder, of_cell))
     if not cells:
@@ -136,7 +144,7 @@ def _translation_cell(
     path: Path, folder: str, description: Dict[str, str]
 ) -> Tuple[Cell, List[Condition]]:
     """Return a cell, and by what is scored the conditions of the scores."""
-    result, state = _result(path, CellScore, "score_cell")
+    result, state = _result(path, description, CellScore, "score_cell")
     tests: Mapping[str, Score] = result.tests if result else {}
     figures: Dict[str, Any] = {name: score.all.metrics for name, score in tests.items()}
     figures["training"] = vars(result.training) if result and result.training else {}
@@ -158,7 +166,7 @@ def _translation_cell(
 def _fine_tuning_cell(
     path: Path, folder: str, description: Dict[str, str]
 ) -> Tuple[Cell, List[Condition]]:
-    result, state = _result(path, TaskScore, "posenc predict")
+    result, state = _result(path, description, TaskScore, "posenc predict")
     scores = result.scores if result else {}
     task = description["setting"]
     cell = Cell(folder, **description, task=task, state=state, figures=scores)._replace(
@@ -200,11 +208,27 @@ def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
     return swaps
 
 
-def _result(path: Path, record: Type[Any], origin: str) -> Tuple[Any, str]:
-    """Return the content of ``score.json``, None if it is not there, and the state of its cell."""
+def _result(
+    path: Path, description: Mapping[str, str], record: Type[Any], origin: str
+) -> Tuple[Any, str]:
+    """Return the content of ``score.json``, None if it is not there, and the state of its cell.
+
+    Raises:
+        UsageError: also if it notes another training than ``description``.
+    """
     file = path / "score.json"
     if file.exists():
-        return from_json(record, read_json(str(file)), str(file), origin), "finished"
+        result = from_json(record, read_json(str(file)), str(file), origin)
+        row, options = description["row"], description["options"]
+        spec = options if row == options else f"{row}={options}"
+        for name, value in {"row": spec, **{n: description[n] for n in ("seed", "lr")}}.items():
+            noted = result.notes.get(name, value)
+            if noted != value:
+                raise UsageError(
+                    f"{file} is of {name} {noted}, and cell.json beside it of {value}: it is the "
+                    "result of another training"
+                )
+        return result, "finished"
     begun = any(path.glob("checkpoint*.pt")) or (path / "train.done").exists()
     return None, "begun" if begun else "open"
 

@@ -9,7 +9,7 @@ from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap, drawn_scor
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import base_metric, corpus_score, why_undefined
 from fairseq_posenc.tools.scores.result import Score
-from fairseq_posenc.tools.scores.training_options import compared_options, unlike_options
+from fairseq_posenc.tools.scores.training_options import unlike_options
 from fairseq_posenc.tools.tables.cells import check_comparable
 from fairseq_posenc.tools.tables.intervals import Sampled
 from fairseq_posenc.tools.tables.precisions import precision_words
@@ -58,7 +58,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
     unlike = precision_words({name: [score.precision for score in runs[name]] for name in runs})
     unlike += _unlike_epochs(runs)
-    unlike += unlike_options({name: [*map(compared_options, runs[name])] for name in runs})
+    unlike += unlike_options(runs)
     # what has learned nothing is said before it is compared
     table.words = unlike + _failures(runs) + differences_in_words(table, several, of_lengths.unit)
     return table

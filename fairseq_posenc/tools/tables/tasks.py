@@ -20,7 +20,6 @@ from fairseq_posenc.tools.scores.task_score import (
     read_task_score,
 )
 from fairseq_posenc.tools.scores.training_options import (
-    compared_options,
     options_beside,
     unlike_options,
 )
@@ -35,6 +34,7 @@ from fairseq_posenc.tools.tables.table import Table
 TaskRuns = Dict[str, List[TaskScore]]
 # by task, subset and metric: of every training and sample, (trainings, 1 + samples)
 Figures = Dict[Tuple[str, str, str], np.ndarray]
+_ROUNDED = 0.01
 _AGAIN = "predict again with posenc predict (in a recipe: delete score.json, and start it again)"
 ABOUT_LR = (
     "Of several learning rates, the one whose median over seeds is best on the (English) "
@@ -92,7 +92,8 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
 
     Raises:
         UsageError: a file that is missing or not from ``posenc predict``, one without results by
-            example, a training that is given twice, or seeds of one name with other positions.
+            example, or with others than those of its figures, a training that is given twice, or
+            seeds of one name with other positions.
     """
     runs: TaskRuns = {}
     paths: Dict[Any, str] = {}
@@ -111,6 +112,13 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
             raise UsageError(
                 f"{path} has no results by example: an older version predicted; {_AGAIN}"
             )
+        for subset, metric in ((s, m) for s in labelled for m in score.main_metrics):
+            figure = score.scores[subset].get(metric, math.nan)
+            if abs(measure(metric, score.columns(subset)) - figure) > _ROUNDED:
+                raise UsageError(
+                    f"{path} has examples of {subset} that do not give its {TITLES[metric]} of "
+                    f"{figure:.2f}: it is damaged, or of two results; {_AGAIN}"
+                )
         training = (name, score.task, score.notes.get("lr"), score.seed)
         if score.seed and training in paths:
             description = f"seed {score.seed} of {name} on {score.task}, as {paths[training]}"
@@ -184,7 +192,7 @@ def _unlike_options(runs: TaskRuns) -> List[str]:
     sentences = []
     for task in dict.fromkeys(score.task for results in runs.values() for score in results):
         rows = {
-            name: [compared_options(score) for score in results if score.task == task]
+            name: [score for score in results if score.task == task]
             for name, results in runs.items()
         }
         sentences += unlike_options(rows, f" on {task}")

@@ -88,6 +88,21 @@ def test_epochs_that_the_notes_tell_are_told_once(write, posenc):
     assert "Options of training" not in printed
 
 
+@pytest.mark.parametrize("task", [None, "MNLI"])
+def test_a_log_of_another_training_is_told(write, posenc, task):
+    head = f"{HEAD}{{'_name': None, 'common': {{'_name': None, 'seed': 2}}}}"
+    lines = ["INFO | x | position:shape|max-shift:9|version:0", head]
+    for folder, seed, signature in (("a", "1", "alibi"), ("b", "2", "shape|max-shift:9")):
+        notes = {"seed": seed, "signature": f"position:{signature}|version:0"}
+        content = predicted(int(seed), task=task) if task else score(int(seed) / 9)
+        write(f"{folder}/score.json", {**content, "notes": notes})
+        path = write(f"{folder}/train.log", lines).replace("train.log", "score.json")
+    paths = [path.replace("b/score", "a/score"), path]
+    words = "The train.log beside the result of a, seed 1, is of seed 2, not 1 and position shape, "
+    printed = posenc("table", "--results", *paths).out
+    assert f"{words}not alibi: is it its own?" in printed and printed.count("The train.log") == 1
+
+
 @pytest.mark.parametrize("lines", [[f"{HEAD}{{'_name': <None>}}"], ["\0"], [HEAD + "{'_name': 1}"]])
 def test_a_log_that_tells_no_options_is_none(write, lines):
     assert options_beside(write("train.log", lines)) == {}

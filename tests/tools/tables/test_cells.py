@@ -120,7 +120,7 @@ def test_translations_that_cannot_be_compared_are_refused(runs, other):
 
 def test_other_settings_and_versions_may_differ(runs):
     runs("1", result(news=score()))
-    runs("2", {"tests": {"news": score(signature="tok:13a|version:2.4")}})
+    runs("2", {"tests": {"news": score(signature="tok:13a|version:2.4")}}, seed="2")
     assert len(read_cells(runs("3", result(news=score(1)), setting="interpolate"))) == 3
 
 
@@ -131,11 +131,35 @@ EN = {"valid-en": {"accuracy": 1.0}}
 def test_fine_tunings_scored_on_other_data_are_not_compared(runs, other):
     xnli = {**TUNED, "setting": "XNLI"}
     runs("a/seed1", {"scores": EN}, xnli)
-    folder = runs("a/seed2", {"scores": {**EN, "test": {}}}, xnli)
+    folder = runs("a/seed2", {"scores": {**EN, "test": {}}}, xnli, seed="2")
     assert len(read_cells(folder, fine_tuning=True)) == 2
-    runs("b/seed1", {"scores": other}, xnli)
+    runs("b/seed1", {"scores": other}, xnli, row="b")
     with pytest.raises(UsageError, match="b/seed1 cannot be compared with a/seed1"):
         read_cells(folder, fine_tuning=True)
+
+
+@pytest.mark.parametrize(
+    "about, note, message",
+    [
+        (ABOUT, {"seed": "2"}, "v/a/score.json is of seed 2, and cell.json beside it of 1"),
+        (ABOUT, {"row": "b=t5"}, "is of row b=t5, and cell.json beside it of a=shape --x 1"),
+        (TUNED, {"lr": "1e-4"}, "is of lr 1e-4, and cell.json beside it of 1e-5"),
+    ],
+)
+def test_the_result_of_another_training_is_refused(runs, about, note, message):
+    def content(**notes):
+        notes = {"row": "a=shape --x 1", "seed": "1", "lr": about["lr"], **notes}
+        return {**result(), "scores": {}, "notes": notes}
+
+    folder = runs("v/a", content(), about)
+    assert len(read_cells(folder, fine_tuning=bool(about["lr"]))) == 1
+    runs("v/a", content(**note), about)
+    with pytest.raises(UsageError, match=message):
+        read_cells(folder, fine_tuning=bool(about["lr"]))
+    runs("v/a", content(), about)
+    runs("v/copy", content(), about)
+    with pytest.raises(UsageError, match="v/copy in .* is seed 1 of a, as v/a: give each"):
+        read_cells(folder, fine_tuning=bool(about["lr"]))
 
 
 @pytest.mark.parametrize("fine_tuning, kind", [(True, "fine-tuning"), (False, "translation")])

@@ -14,6 +14,7 @@ from fairseq_posenc.tools.tables.tasks import by_task, read_task_runs
 
 RANDOM = np.random.default_rng(1)
 TARGET = RANDOM.integers(0, 2, 60)
+ONE = {"valid": {"target": [0], "prediction": [0]}}
 
 
 def classes(right, task="MNLI", metric="accuracy", predictions=None, **changes):
@@ -180,14 +181,8 @@ def test_runs_are_named_by_the_folder_of_the_row(write):
     ("other", "message"),
     [
         (classes(0.9, gold={"valid": "b"}), "examples or what is right in MNLI differ"),
-        (
-            classes(0.9, gold={}, per_example={"valid": {"target": [0], "prediction": [0]}}),
-            "examples or what is right in MNLI differ",
-        ),
-        (
-            classes(0.9, per_example={"valid": {"target": [0], "prediction": [0]}}),
-            "numbers of examples of MNLI differ",
-        ),
+        (classes(1, gold={}, per_example=ONE), "examples or what is right in MNLI differ"),
+        (classes(1, per_example=ONE), "numbers of examples of MNLI differ"),
         (classes(0.9, per_example={}), "has no results by example: an older version predicted"),
         (
             classes(0.9, scores={"valid": {}}, per_example={}),
@@ -222,3 +217,28 @@ def test_two_models_with_the_same_results_are_told(runs, posenc, result, is_told
 def test_frequencies_predict_frequent_tokens_better():
     assert frequency_bits([1] * 99 + [2], 10) < 1 < 3 < frequency_bits([*range(10)], 10)
     assert json.dumps(TaskScore(**classes(1)).to_dict())
+
+
+@pytest.mark.parametrize("make, name", [(classes, "accuracy"), (questions, "F1"), (hidden, "bits")])
+def test_examples_of_another_result_are_refused(runs, posenc, make, name):
+    result = make(0.6)
+    columns = result["per_example"]["valid"]
+    half = {column: values[len(values) // 2 :] for column, values in columns.items()}
+    half[[*half][-1]][0] += 1
+    paths = runs(a=[{**result, "per_example": {"valid": half}}])
+    with pytest.raises(
+        UsageError, match=f"has examples of valid that do not give its {name}.* of "
+    ):
+        posenc("table", "--results", *paths)
+
+
+def test_a_result_that_is_a_link_is_named_by_the_folder_of_the_link(write, posenc, tmp_path):
+    paths = []
+    for name, right in (("a", 0.9), ("b", 0.5)):
+        write(f"store/{name}.json", classes(right))
+        (tmp_path / name / "seed1").mkdir(parents=True)
+        link = tmp_path / name / "seed1" / "score.json"
+        link.symlink_to(tmp_path / "store" / f"{name}.json")
+        paths.append(str(link))
+    printed = posenc("table", "--results", *paths).out
+    assert "\n| a " in printed and "\n| b " in printed and "store" not in printed
