@@ -5,7 +5,7 @@ and is read, compared and drawn. One with a ``base`` also needs its formula in :
 """
 
 import math
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Sequence
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -136,6 +136,17 @@ def metric_of(name: str) -> Metric:
 def base_metric(name: str) -> str:
     """Return the metric from whose statistics a metric is computed."""
     return metric_of(name).base or name
+
+
+def digits_of(name: str, figures: Iterable[Optional[float]]) -> int:
+    """Return with how many decimals tables show figures of a metric.
+
+    Scores from a file may be from 0 to 1, as COMET's, where systems differ by hundredths.
+    """
+    if name == "length_ratio":
+        return 3
+    is_small = all(abs(figure) < 2 for figure in figures if figure is not None)
+    return 4 if name not in METRICS and is_small else 2
 
 
 def corpus_score(name: str, total: Sequence[float]) -> float:

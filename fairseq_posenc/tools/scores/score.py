@@ -18,7 +18,12 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths
 from fairseq_posenc.tools.scores.inputs import read_texts
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
-from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, why_undefined
+from fairseq_posenc.tools.scores.metrics import (
+    SACREBLEU_METRICS,
+    digits_of,
+    metric_of,
+    why_undefined,
+)
 from fairseq_posenc.tools.scores.references import read_numbers
 from fairseq_posenc.tools.scores.result import (
     ByLength,
@@ -154,9 +159,13 @@ def render(score: Score) -> str:
     titles = ["", "sentences", "sacreBLEU [95 %]", *(metric_of(name).title for name in metrics[1:])]
     rows = [[*titles, "no penalty", "length ratio", "within trained length"]]
     parts = [("all", corpus), *((part.name, part) for part in score.bins)]
+    digits = {
+        name: digits_of(name, [part.metrics[name] for _, part in parts])
+        for name in (*metrics, "bleu_without_penalty")
+    }
     for label, part in parts:
-        values = [part.metrics[name] for name in (*metrics, "bleu_without_penalty")]
-        cells = ["-" if value is None else f"{value:.2f}" for value in values]
+        figures = [(part.metrics[name], digits[name]) for name in digits]
+        cells = ["-" if value is None else f"{value:.{places}f}" for value, places in figures]
         interval, ratio = part.interval["sacrebleu"], part.metrics["length_ratio"]
         if interval:
             cells[0] += " [{:.2f}, {:.2f}]".format(*interval)

@@ -20,12 +20,13 @@ class Estimate(NamedTuple):
     high: Optional[float] = None
     spread: Optional[float] = None
 
-    def __str__(self) -> str:
-        return self._text("{:.2f} [{:.2f}, {:.2f}]")
+    def text(self, digits: int) -> str:
+        """Return mean and interval with so many decimals."""
+        return self._text(f"{{:.{digits}f}}")
 
-    def signed(self) -> str:
+    def signed(self, digits: int) -> str:
         """Return a difference, with a star where its interval leaves out 0."""
-        return self._text("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * self.is_clear()
+        return self._text(f"{{:+.{digits}f}}") + " *" * self.is_clear()
 
     def is_clear(self) -> bool:
         """Return whether the interval of a difference leaves out 0.
@@ -36,7 +37,9 @@ class Estimate(NamedTuple):
         return low is not None and high is not None and low < high and low * high > 0
 
     def _text(self, form: str) -> str:
-        return "-" if self.mean is None else form.format(self.mean, self.low, self.high)
+        if self.mean is None:
+            return "-"
+        return f"{form} [{form}, {form}]".format(self.mean, self.low, self.high)
 
 
 class Sampled(NamedTuple):

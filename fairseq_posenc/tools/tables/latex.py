@@ -17,7 +17,9 @@ def latex(table: Table, best: Sequence[Optional[str]]) -> str:
     head = [f"{escaped(name)} ($n={n}$)" for name, n in zip(table.columns, table.sentences)]
     lines = [["", *head]]
     for name, row in table.rows.items():
-        cells = [_cell(estimate, name == winner) for estimate, winner in zip(row, best)]
+        cells = [
+            _cell(estimate, name == winner, table.digits) for estimate, winner in zip(row, best)
+        ]
         lines.append([escaped(name), *cells])
     return tabular(lines, [table.title, *table.words, *table.notes])
 
@@ -71,8 +73,9 @@ def escaped(text: str) -> str:
     return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text)  # a minus, not a hyphen
 
 
-def _cell(estimate: Estimate, is_best: bool) -> str:
+def _cell(estimate: Estimate, is_best: bool, digits: int) -> str:
     if estimate.mean is None:
         return "--"
-    mean = rf"\mathbf{{{estimate.mean:.2f}}}" if is_best else f"{estimate.mean:.2f}"
-    return rf"${mean}$ {{\footnotesize $[{estimate.low:.2f}, {estimate.high:.2f}]$}}"
+    mean, low, high = (f"{value:.{digits}f}" for value in estimate[:3])
+    mean = rf"\mathbf{{{mean}}}" if is_best else mean
+    return rf"${mean}$ {{\footnotesize $[{low}, {high}]$}}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.tools.scores.lengths import share
-from fairseq_posenc.tools.scores.metrics import metric_of
+from fairseq_posenc.tools.scores.metrics import digits_of, metric_of
 from fairseq_posenc.tools.tables.intervals import Estimate, Sampled
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
 
@@ -44,6 +44,7 @@ class Table:
             of the outputs' length by the references'; empty where they are not known.
         signs: of each column 1 if the highest figure is the best, -1 if the lowest, 0 if neither.
         items: what is counted in ``sentences``.
+        digits: decimals of figures.
         decimals: of each column's differences in words.
         words, notes: what the figures say in sentences, and how they were computed.
     """
@@ -59,6 +60,7 @@ class Table:
     outputs: Dict[str, List[Outputs]] = field(default_factory=dict)
     signs: List[int] = field(default_factory=list)
     items: str = "sentences"
+    digits: int = field(init=False)
     decimals: List[int] = field(default_factory=list)
     words: List[str] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
@@ -66,7 +68,6 @@ class Table:
     def __post_init__(self) -> None:
         first = next(iter(self.sampled.values()))
         self.signs = self.signs or [metric_of(self.metric).direction] * len(self.columns)
-        self.decimals = self.decimals or [metric_of(self.metric).decimals] * len(self.columns)
         self.rows = {
             name: [sample.estimate() for sample in row] for name, row in self.sampled.items()
         }
@@ -74,6 +75,11 @@ class Table:
             name: [sample.less(base) for sample, base in zip(row, first)]
             for name, row in self.sampled.items()
         }
+        means = [estimate.mean for row in self.rows.values() for estimate in row]
+        self.digits = 2 if self.is_by_task else digits_of(self.metric, means)
+        # BLEU's are shown with two decimals, and told with one
+        decimals = metric_of(self.metric).decimals if self.digits == 2 else self.digits
+        self.decimals = self.decimals or [decimals] * len(self.columns)
 
     @property
     def is_by_task(self) -> bool:
@@ -88,14 +94,18 @@ class Table:
     def markdown(self) -> str:
         """Return the tables as Markdown, with aligned columns."""
         header = ["", *(f"{name} (n={n})" for name, n in zip(self.columns, self.sentences))]
-        lines = [header, *([name, *map(str, row)] for name, row in self.rows.items())]
+        lines = [
+            header,
+            *([name, *(e.text(self.digits) for e in row)] for name, row in self.rows.items()),
+        ]
         if self.within[0] is not None:
             lines.append(["within trained length", *map(share, self.within, self.sentences)])
         parts = [markdown_text(self.title), markdown_table(lines)]
         first, *rest = self.rows
         if rest:
             lines = [
-                [name, *(estimate.signed() for estimate in self.differences[name])] for name in rest
+                [name, *(estimate.signed(self.digits) for estimate in self.differences[name])]
+                for name in rest
             ]
             parts += [markdown_text(f"Differences to {first}"), markdown_table([header, *lines])]
         if self.outputs:
