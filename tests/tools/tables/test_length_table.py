@@ -15,7 +15,6 @@ from fairseq_posenc.tools.scores.intervals import (
 from fairseq_posenc.tools.scores.metrics import corpus_score
 from fairseq_posenc.tools.scores.result import Score
 from fairseq_posenc.tools.tables import length_table
-from fairseq_posenc.tools.tables.latex import best_rows, latex
 from fairseq_posenc.tools.tables.runs import read_runs
 
 LENGTHS = [4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17]
@@ -102,41 +101,6 @@ def test_every_figure_has_its_interval_and_every_difference():
     for part in (first, rest):
         lines = [line for line in part.splitlines() if line.startswith("|")]
         assert len({len(line) for line in lines}) == 1 and set(lines[1]) == set("|-: ")
-
-
-@pytest.mark.parametrize(("metric", "scale", "digits"), [("COMET", 1, 4), ("raters", 90, 2)])
-def test_small_scores_of_a_file_are_shown_with_four_decimals(metric, scale, digits):
-    """COMET's systems differ by hundredths."""
-    runs = {
-        name: [
-            score(0.8, notes={"seed": str(seed)}, signatures={metric: "mean"},
-                  sentences={"length": LENGTHS, "statistics": {metric: [[scale * mean, 1]] * 12}})
-            for seed, mean in enumerate(means, 1)
-        ]
-        for name, means in (("a", (0.811, 0.812)), ("b", (0.8234, 0.8246)))
-    }  # fmt: skip
-    table = by_length(runs, metric)
-    mean, low, high, _ = table.differences["b"][2]
-    assert table.digits == digits
-    assert f"| {mean:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}] * |" in table.markdown()
-    told = 4 if digits == 4 else 1
-    assert f"b {mean:+.{told}f} ± {mean - low:.{told}f}." in table.words[-1]
-    shown = f"${table.rows['b'][2].mean:.{digits}f}$" if digits == 2 else r"$\mathbf{0.8240}$"
-    assert shown.replace("$", "").strip() in latex(table, best_rows(table))
-
-
-def test_a_single_sentence_has_no_star():
-    """Its bootstrap draws it alone, so that the interval has no width."""
-    bins = [
-        {"name": name, "longer_than": low, "up_to": up, "sentences": n}
-        for name, low, up, n in (("1-16", -1, 16, 11), ("17+", 16, None, 1))
-    ]
-    lengths = {"of": "source", "unit": "words", "bins": bins}
-    runs = {name: [score(right, by_length=lengths)] for name, right in (("a", 0.8), ("b", 0.9))}
-    table = by_length(runs)
-    _, short, single = table.differences["b"]
-    assert single.low == single.mean == single.high > 0
-    assert short.signed(2).endswith("*") and not single.signed(2).endswith("*")
 
 
 def test_one_training_is_not_ranked_and_the_table_says_so():
