@@ -6,7 +6,7 @@ The library ``langcodes`` knows the codes; it is imported when needed.
 import re
 import unicodedata
 from collections import Counter
-from typing import Any, Iterable, Optional
+from typing import Any, Iterable, List, Mapping, Optional
 
 from fairseq_posenc.errors import UsageError, import_optional
 
@@ -101,3 +101,11 @@ def _tag(language: str) -> Any:
         return langcodes.Language.get(langcodes.standardize_tag(language, macro=True))
     except langcodes.LanguageTagError:
         return None
+
+
+def languages_of(task: Mapping[str, Any]) -> List[str]:
+    """Return the languages of a task; fairseq's own may tell them by --lang-pairs alone."""
+    pairs = task.get("lang_pairs") or ()
+    pairs = pairs.split(",") if isinstance(pairs, str) else pairs
+    named = {language for pair in pairs for language in pair.split("-")}
+    return task.get("langs") or sorted(named)

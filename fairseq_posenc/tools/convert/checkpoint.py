@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
+from fairseq_posenc.data.languages import languages_of
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import ExportedPositions
 from fairseq_posenc.errors import UsageError
@@ -328,9 +329,8 @@ def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
 
 def _add_languages(dictionary: Dictionary, task: Mapping[str, Any]) -> None:
     """Append the tokens of languages that a dictionary lacks, as fairseq's task does."""
-    named = {language for pair in task.get("lang_pairs") or () for language in pair.split("-")}
-    languages = task.get("langs") or sorted(named)
-    augment_dictionary(dictionary, languages, task.get("lang_tok_style") or "multilingual")
+    style = task.get("lang_tok_style") or "multilingual"
+    augment_dictionary(dictionary, languages_of(task), style)
 
 
 def stack_names(weights: Mapping[str, Any]) -> List[str]:

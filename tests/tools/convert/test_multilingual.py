@@ -172,6 +172,17 @@ def test_it_goes_back_as_it_came(public):
     assert all(torch.equal(w, after["model"][name]) for name, w in before["model"].items())
 
 
+def test_languages_may_be_told_by_the_pairs_of_training_alone(public):
+    """As fairseq's own task leaves them, with --lang-dict."""
+    folder, place = public.place / "ours", public.place / "by pairs.pt"
+    state = torch.load(folder / "model.pt", weights_only=False)
+    state["cfg"]["task"].update(langs=None, lang_pairs=["-".join(public.languages)])
+    torch.save(state, place)
+    to_huggingface(str(place), str(public.place / "paired"), str(folder))
+    card = (public.place / "paired" / "README.md").read_text()
+    assert f'tokenizer.src_lang = "{min(public.languages)}"' in card
+
+
 def test_languages_and_tags_that_were_added(public, tmp_path):
     """Added codes are languages; the user is told of other tokens, which no text becomes."""
     codes = {"Nllb": "tyv_Cyrl", "MBart50": "qu_PE"}

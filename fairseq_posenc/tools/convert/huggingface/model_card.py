@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
-from fairseq_posenc.data.languages import language_code
+from fairseq_posenc.data.languages import language_code, languages_of
 from fairseq_posenc.data.segmentation import CODES, TOKENIZER, read_moses
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
 from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource
@@ -107,7 +107,7 @@ def write(
         parts["longest"] = _LONGEST.format(most=source.limits["decoder"])
     if source.is_multilingual:
         model_name, tag, code = "Translation of many languages", "translation", _MULTILINGUAL
-        first, target, *_ = source.task["langs"]
+        first, target, *_ = languages_of(source.task)
         number = dictionary.index(get_lang_tok(target, source.task["lang_tok_style"]))
         parts.update(source=first, target=target, number=number)
     elif len(source.stacks) == 2:
