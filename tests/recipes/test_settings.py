@@ -90,9 +90,10 @@ def test_with_more_epochs_a_run_goes_on_and_its_scores_are_made_again(own, tmp_p
     assert "epochs=7" in score
 
 
-def test_jobs_of_a_cell_go_on_with_more_epochs_one_by_one(own, tmp_path):
+def test_jobs_of_a_cell_go_on_with_more_epochs_one_by_one(own, work, tmp_path):
     own("--epochs", "3", "--seeds", "1,2")
-    script, status = own("--epochs", "7", "--seeds", "1,2", "--slurm")
+    words = [*OWN[:-4], *texts_in(tmp_path), "--epochs", "7", "--seeds", "1,2", "--slurm"]
+    script, status = work(*words, "--run-dir", tmp_path / "run")
     assert status == 0 and script.count("--epochs 7 ") == 4, script
     more = "--epochs", "7", "--seeds", "1,2"
     job = *more, "--stage", "3", "--stop-stage", "5", "--hours", "24", "--cell"
