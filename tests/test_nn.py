@@ -50,6 +50,12 @@ def test_the_scale_of_scores_has_a_default():
     assert torch.equal(outputs, core.attend(x, x, x, AttentionTerms(scale=0.25))[0])
 
 
+def test_a_row_of_padding_alone_leaves_the_others_as_they_are():
+    encoder, x = make("tupe"), torch.randn(2, 5, 16)
+    padding = torch.tensor([[False] * 5, [True] * 5])
+    assert (encoder(x, padding)[0] - encoder(x[:1])[0]).abs().max() < 1e-5
+
+
 @pytest.mark.parametrize("what, message", [
     (lambda: nn.SelfAttention(10, 3), "3 heads do not divide 10 channels"),
     (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), StackConfig(channels=16, heads=2)),

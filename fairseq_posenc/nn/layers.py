@@ -189,7 +189,8 @@ class Encoder(nn.Module):
     def _check_padding(padding_mask: Tensor) -> None:
         """Refuse padding on the left; an exported graph does it when it runs."""
         message = "this encoding has a table by index: pad on the right"
-        on_the_left = padding_mask[:, 0].any()
+        # a row of padding alone has none before a token
+        on_the_left = (padding_mask[:, 0] & ~padding_mask.all(dim=1)).any()
         if torch.compiler.is_exporting():
             torch._assert_async(~on_the_left, message)
         elif bool(on_the_left):
