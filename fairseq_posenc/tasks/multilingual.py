@@ -26,8 +26,7 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
 
     @classmethod
     def setup_task(cls, args: Any, **kwargs):
-        """Check the folders and the languages, and load the dictionaries."""
-        check_folders(args.data)
+        """Check the languages and the folders, and load the dictionaries."""
         if args.lang_pairs is None and args.source_lang and args.target_lang:
             args.lang_pairs = f"{args.source_lang}-{args.target_lang}"
         pairs = args.lang_pairs or []
@@ -37,6 +36,7 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
                     f"--lang-pairs {pair}: expected two languages with a hyphen between, such as "
                     "en-de; write those that have one themselves as zh_CN, in names of files, too"
                 )
+        check_folders(args.data)
         try:
             languages, dictionaries, training = MultilingualDatasetManager.prepare(
                 cls.load_dictionary, args, **kwargs
