@@ -52,6 +52,9 @@ class Column(NamedTuple):
     def __str__(self) -> str:
         several = len(self.subsets) > 1
         shown = f"mean of {len(self.subsets)}" if several else self.subsets[0]
+        benchmark = _benchmark(self.subsets[0])
+        if several and benchmark != "test":
+            shown = f"{benchmark} {shown}"
         return " ".join([self.task, *([shown] if shown != "valid" else []), TITLES[self.metric]])
 
 
@@ -264,15 +267,29 @@ def _best_rate(by_rate: Dict[str, List[TaskScore]], name: str) -> str:
 
 
 def _columns(scores: Sequence[TaskScore], metric: Optional[str]) -> Iterator[Column]:
-    """Yield the columns: by task the mean over subsets, if there are three or more, and each."""
+    """Yield the columns: by task each subset, behind the mean of its benchmark's, if three or more.
+
+    Languages are subsets; of SQuAD those of XQuAD, MLQA and TyDiQA-GoldP each have a mean, as in
+    XTREME.
+    """
     for task in dict.fromkeys(score.task for score in scores):
         first = next(score for score in scores if score.task == task)
         for name in [metric] if metric else first.main_metrics:
             subsets = tuple(subset for subset, figures in first.scores.items() if name in figures)
-            tests = tuple(subset for subset in subsets if not subset.startswith("valid"))
-            if len(tests) > 2:
-                yield Column(task, tests, name)
+            tests: Dict[str, List[str]] = {}
+            for subset in subsets:
+                if not subset.startswith("valid"):
+                    tests.setdefault(_benchmark(subset), []).append(subset)
+            means = [
+                tuple(of_benchmark) for of_benchmark in tests.values() if len(of_benchmark) > 2
+            ]
+            yield from (Column(task, of_benchmark, name) for of_benchmark in means)
             yield from (Column(task, (subset,), name) for subset in subsets)
+
+
+def _benchmark(subset: str) -> str:
+    """Return what a subset's name has before its language, such as ``xquad`` or ``test``."""
+    return subset.partition("-")[0]
 
 
 def _conditions(score: TaskScore) -> List[Condition]:

@@ -142,6 +142,16 @@ def test_a_sample_is_drawn_once_for_all_trainings_and_columns(runs, monkeypatch)
     assert table.columns[0] == "XNLI mean of 3 accuracy" and table.sentences == [180, 60, 60, 60]
 
 
+def test_each_benchmark_of_questions_has_its_own_mean(runs):
+    names = ["xquad-de", "xquad-el", "xquad-zh", "mlqa-de", "mlqa-en", "valid"]
+    [result] = seeds(questions, 0.8)
+    about = {"gold": dict.fromkeys(names, "a"), "main_metrics": ["f1"]}
+    for field in ("scores", "per_example"):
+        about[field] = dict.fromkeys(names, result[field]["valid"])
+    table = by_task(read_task_runs(runs(shaw=[{**result, **about}])))
+    assert table.columns[0] == "SQuAD xquad mean of 3 F1" and len(table.columns) == 7
+
+
 def test_what_has_learned_nothing_is_said_first(runs, posenc, tmp_path):
     constant = classes(0, predictions=[1] * 60, notes={"seed": "2"})
     paths = runs(shaw=[*seeds(classes, 0.9), constant], cape=seeds(hidden, 9.5))
