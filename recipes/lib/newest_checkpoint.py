@@ -12,6 +12,7 @@ import glob
 import itertools
 import math
 import os
+import re
 import shutil
 import sys
 from typing import Any, List, NamedTuple, Optional
@@ -20,6 +21,7 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
 from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.writing import replacing
+from recipes.lib.settings import read_lines
 
 
 class Saved(NamedTuple):
@@ -54,12 +56,13 @@ def restore(folder: str, best: bool = False, update_freq: Optional[int] = None) 
 
     Raises:
         UsageError: a checkpoint cannot be read, and is not known to be damaged; the best one is
-            needed, and is lost.
+            needed, and is lost; the newest is of another seed than the folder's ``settings``.
     """
     checkpoints = _read_all(folder)
     if not checkpoints:
         return None
     newest = max(checkpoints, key=lambda saved: saved.updates)
+    _check_seed(newest.path)
     _copy_to("checkpoint_last.pt", newest, checkpoints)
     if best and newest.best is not None and not math.isnan(newest.best):
         # of equally good ones fairseq keeps the later
@@ -77,6 +80,19 @@ def seconds_of(path: str) -> float:
     """Return for how long a checkpoint's model was trained, as fairseq counts."""
     seconds = load_checkpoint(path).get("extra_state", {}).get("previous_training_time", 0)
     return float(seconds) if isinstance(seconds, (int, float)) else 0.0
+
+
+def _check_seed(path: str) -> None:
+    folder = os.path.dirname(path)
+    lines = read_lines(os.path.join(folder, "settings"))
+    seeds = [line.split()[1] for line in lines if re.fullmatch(r"--seed \d+", line)]
+    config = load_checkpoint(path, mmap=True).get("cfg") or {}
+    seed = config.get("common", {}).get("seed", "")
+    if seeds and str(seed) not in ("", seeds[-1]):
+        raise UsageError(
+            f"{path} is of seed {seed}, and {folder} of seed {seeds[-1]}: it is of another "
+            "training; move it away, to train anew"
+        )
 
 
 def _regroup(path: str, update_freq: int) -> str:

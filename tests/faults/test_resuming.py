@@ -152,3 +152,19 @@ def test_what_is_damaged_is_moved_aside_and_never_deleted(tmp_path, capsys):
         assert "is damaged: moved to" in capsys.readouterr().err
     assert [path.read_bytes() for path in sorted(tmp_path.glob("*.damaged*"))] == spoilt
     assert updates_of(last) == 6
+
+
+def test_the_checkpoint_of_another_seed_is_not_continued(tmp_path):
+    save(tmp_path, 6)
+    path = str(tmp_path / "checkpoint_last.pt")
+    torch.save({**load_checkpoint(path), "cfg": {"common": {"seed": 1}}}, path)
+    for other in tmp_path.glob("checkpoint_[1b]*"):
+        other.unlink()
+    settings = tmp_path / "settings"
+    settings.write_text("--seed 1\n")
+    assert restore(str(tmp_path)) == path
+    settings.write_text("--seed 2\n--note seed=2\n")
+    with pytest.raises(
+        UsageError, match="checkpoint_last.pt is of seed 1, and .* of seed 2: it is"
+    ):
+        restore(str(tmp_path))
