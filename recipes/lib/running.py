@@ -233,14 +233,22 @@ class CellRun(NamedTuple):
 
 def option(words: Sequence[str], name: str) -> str:
     """Return the value of an option of a command, the last if it is repeated; empty without it."""
-    joined = "\0".join(["", *words])  # --name value or --name=value
-    return (re.findall(rf"(?<=\0){name}[\0=]([^\0]*)", joined) or [""])[-1]
+    value = ""
+    for word, following in zip(words, [*words[1:], ""]):
+        if word == name:
+            value = following
+        elif word.startswith(f"{name}="):
+            value = word.partition("=")[2]
+    return value
 
 
 def without_option(words: Sequence[str], name: str) -> List[str]:
     """Return a command without an option and its value."""
-    joined = re.sub(rf"\0{name}[\0=][^\0]*", "", "\0".join(["", *words]))
-    return joined.split("\0")[1:]
+    return [
+        word
+        for before, word in zip(["", *words], words)
+        if name not in (before, word) and not word.startswith(f"{name}=")
+    ]
 
 
 def _touch_done_files(cell: PlannedCell, step: Step) -> None:
