@@ -147,19 +147,19 @@ class Claims(Measuring):
                 f"part {part} takes the data{models} of part length: run --parts length first"
             )
 
-    def run_recipe(self, recipe: str, part: str, options: Dict[str, str], *others: str) -> None:
+    def run_recipe(self, recipe: str, part: str, options: Dict[str, str], *extra: str) -> None:
         """Another recipe from its second stage on, in the folder of a part."""
         own = {"--run-dir": self.path(part), "--seeds": ",".join(self.seeds), "--stage": "2",
                "--device": self.devices.type, "--jobs": str(self.devices.jobs)}  # fmt: skip
         words = [word for option in {**own, **options}.items() for word in option]
-        self.execute(["bash", recipe, *words, *others], failure=f"part {part} failed, see above")
+        self.execute(["bash", recipe, *words, *extra], failure=f"part {part} failed, see above")
 
-    def quickstart(self, part: str, options: Dict[str, str], *others: str) -> None:
+    def quickstart(self, part: str, options: Dict[str, str], *extra: str) -> None:
         """The stages of quickstart.sh."""
         rows = ",".join(row.spec for row in self.rows_of(part))
         own = {"--updates": str(self.updates_of(part)), "--test": self.config["test"]}
         options = {**own, "--encodings": rows, **options}
-        self.run_recipe("recipes/quickstart.sh", part, options, *others)
+        self.run_recipe("recipes/quickstart.sh", part, options, *extra)
 
     def updates_of(self, part: str) -> int:
         """How long the models of a part are trained."""

@@ -99,8 +99,8 @@ def print_script(
 
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
     """What the user has given, with these options in place of the user's own."""
-    given = (parts for name, parts in recipe.parsed.words.items() if name not in words)
-    command = shell(["bash", recipe.script.name, *chain(*given), *words])
+    user_words = (parts for name, parts in recipe.parsed.words.items() if name not in words)
+    command = shell(["bash", recipe.script.name, *chain(*user_words), *words])
     options = recipe.parsed.passthrough
     passthrough = shell(["--", *options]) if options else ""
     return " ".join(filter(None, [command, variables, passthrough]))

@@ -71,11 +71,11 @@ def check_options(options: TranslationOptions) -> None:
     for language in options.languages if options.subwords else ():
         path = dictionary_path(options, language)
         if not os.path.exists(path):
-            others = sorted(glob.glob(f"{glob.escape(options.subwords or '')}/dict.*.txt"))
+            dictionaries = sorted(glob.glob(f"{glob.escape(options.subwords or '')}/dict.*.txt"))
             advice = f"--subwords takes a folder of {COMMAND}"
-            if others:
+            if dictionaries:
                 shared = os.path.join(options.subwords or "", subwords.DICTIONARY)
-                advice = f"if its subwords are of that language, too: cp {others[0]} {shared}"
+                advice = f"if its subwords are of that language, too: cp {dictionaries[0]} {shared}"
             raise UsageError(f"there is no {path}; {advice}")
 
 

@@ -25,8 +25,8 @@ _FLAGS = {
     "tokenize_chinese_chars": "chinese",
     "do_basic_tokenize": "",
 }
-# of tokenizer.json, what has to be as in our WordPiece
-_AS_OURS = (
+# of tokenizer.json, what has to be as in BERT's WordPiece
+_AS_BERT = (
     *(("normalizer", name) for name in ("type", "clean_text")),
     *(("model", n) for n in ("type", "continuing_subword_prefix", "max_input_chars_per_word")),
 )
@@ -102,10 +102,10 @@ def wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
         schema: Any = {"model": {"type": str}, "normalizer": Maybe(dict)}
         content = load_json(tokenizer, schema, "tokenizers")
         normalizer = content.get("normalizer") or {}
-        ours = wordpiece_model({}, lowercase=True)
+        bert = wordpiece_model({}, lowercase=True)
         settings = {"model": content["model"], "normalizer": normalizer}
-        if content.get("pre_tokenizer") != ours["pre_tokenizer"] or any(
-            settings[part].get(name) != ours[part][name] for part, name in _AS_OURS
+        if content.get("pre_tokenizer") != bert["pre_tokenizer"] or any(
+            settings[part].get(name) != bert[part][name] for part, name in _AS_BERT
         ):
             return None
         schema = {"lowercase": bool, "strip_accents": OrNull(bool), "handle_chinese_chars": bool}
