@@ -28,7 +28,7 @@ def test_the_dry_run_goes_through_every_part(run, tmp_path):
     content = json.loads((tmp_path / "gpu.json").read_text())
     assert list(content["parts"]) == PARTS
     assert {part["state"] for part in content["parts"].values()} == {"done"}
-    assert "torch's own attention: 16 of 20 cases right" in printed
+    assert "torch's own attention: 20 of 20 cases right" in printed
     assert "fairseq-train: 17 of 17 encodings" in printed
     assert all(f"\n{name}: right, " in printed for name in names())
     page = (tmp_path / "gpu.md").read_text()
