@@ -110,21 +110,27 @@ def let_fairseq_find_nan() -> None:
     setattr(NanDetector, "add_hooks", add_hooks)  # noqa: B010
 
 
-def bf16_on_gpus(architecture: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return an ``--arch`` with which ``--bf16`` trains on a GPU.
+def portable_architecture(architecture: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return an ``--arch`` for both versions of omegaconf, with which ``--bf16`` trains on a GPU.
+
+    omegaconf 2.0 has None for options of a configuration that are not set, which then pass for set:
+    it is left as it is, and ``build_model`` comes back with plain options.
 
     On the command line fairseq takes ``--bf16`` for ``--tpu``, and fails where there is none. The
     function of the architecture gets all options after that, and before anything reads them.
     """
+    from omegaconf import OmegaConf  # comes with fairseq, which encodings do not need
 
     @functools.wraps(architecture)
-    def with_gpus(args: Any) -> None:
+    def set_options(args: Any) -> None:
+        if OmegaConf.is_config(args):
+            return
         architecture(args)
         has_gpu = torch.cuda.is_available() and not getattr(args, "cpu", False)
         if getattr(args, "bf16", False) and has_gpu and not find_spec("torch_xla"):
             args.tpu = False
 
-    return with_gpus
+    return set_options
 
 
 def let_generate_log() -> None:

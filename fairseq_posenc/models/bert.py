@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from fairseq_posenc import options
-from fairseq_posenc.compat import bf16_on_gpus
+from fairseq_posenc.compat import portable_architecture
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.guards import freezing, initial_checkpoint, signatures
@@ -115,7 +115,9 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
         args.position_signature = options.signature(args, segments=args.position_segments)
         initial_checkpoint.check_positions(initial, args.position_signature)
         base_architecture(args)
-        args.max_positions = getattr(args, "max_positions", None) or task.max_positions()
+        # the masked_lm task of fairseq 0.12.2 has no max_positions
+        longest = task.max_positions() or args.tokens_per_sample
+        args.max_positions = getattr(args, "max_positions", None) or longest
         args.max_source_positions = args.max_positions
         model = cls(args, PosencBertEncoder(args, task.source_dictionary))
         for module in model.modules():
@@ -166,8 +168,6 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
 def _architecture(layers: int, channels: int, heads: int):
     def architecture(args):
         """Set the options that are not set yet."""
-        if OmegaConf.is_config(args):
-            return  # omegaconf 2.0 gives None for unset options; build_model comes back
         args.encoder_layers = getattr(args, "encoder_layers", layers)
         args.encoder_embed_dim = getattr(args, "encoder_embed_dim", channels)
         args.encoder_ffn_embed_dim = getattr(args, "encoder_ffn_embed_dim", 4 * channels)
@@ -184,4 +184,4 @@ for _name, _shape in {
     "posenc_bert_base": (12, 768, 12),
     "posenc_bert_large": (24, 1024, 16),
 }.items():
-    register_model_architecture("posenc_bert", _name)(bf16_on_gpus(_architecture(*_shape)))
+    register_model_architecture("posenc_bert", _name)(portable_architecture(_architecture(*_shape)))

@@ -15,7 +15,7 @@ from torch import nn
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
-from fairseq_posenc.compat import bf16_on_gpus
+from fairseq_posenc.compat import portable_architecture
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.guards import freezing, initial_checkpoint, source_bos
 from fairseq_posenc.guards.configuration import build_from_configuration
@@ -143,4 +143,4 @@ for _name, _architecture in {
     "posenc_transformer_wmt_en_de_big": transformer_wmt_en_de_big,
     "posenc_transformer_wmt_en_de_18l": _deep_architecture,
 }.items():
-    register_model_architecture("posenc_transformer", _name)(bf16_on_gpus(_architecture))
+    register_model_architecture("posenc_transformer", _name)(portable_architecture(_architecture))

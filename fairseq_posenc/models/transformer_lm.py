@@ -15,7 +15,7 @@ from fairseq.models.transformer_lm import (
 from omegaconf import OmegaConf
 
 from fairseq_posenc import options
-from fairseq_posenc.compat import bf16_on_gpus
+from fairseq_posenc.compat import portable_architecture
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import freezing, initial_checkpoint
 from fairseq_posenc.guards.configuration import build_from_configuration
@@ -111,4 +111,6 @@ for _name, _architecture in {
     "posenc_transformer_lm_wiki": transformer_lm_baevski_wiki103,
     "posenc_transformer_lm_gpt": transformer_lm_gpt,
 }.items():
-    register_model_architecture("posenc_transformer_lm", _name)(bf16_on_gpus(_architecture))
+    register_model_architecture("posenc_transformer_lm", _name)(
+        portable_architecture(_architecture)
+    )
