@@ -54,18 +54,14 @@ class AttentionBackend(NamedTuple):
     attend: Callable[[Inputs], Tensor]
 
 
-def _takes_one_mask(inputs: Inputs) -> bool:
+def _is_on_gpu_or_compiled(inputs: Inputs) -> bool:
     # what is written by hand for a CPU would break the graph of torch.compile in every layer
-    return (inputs.queries.is_cuda or is_compiling()) and fused.supports(inputs)
-
-
-def _takes_masks(inputs: Inputs) -> bool:
-    return (inputs.queries.is_cuda or is_compiling()) and fused.supports_queries(inputs)
+    return inputs.queries.is_cuda or is_compiling()
 
 
 def _is_for_chunks(inputs: Inputs) -> bool:
     """Return whether our own attention on a CPU is faster than the plain backend."""
-    if inputs.queries.is_cuda or is_compiling() or not cpu.supports(inputs):
+    if _is_on_gpu_or_compiled(inputs) or not cpu.supports(inputs):
         return False
     # With dropout the choice must not depend on gradients: activation checkpointing computes
     # this twice, first without gradients, and both times the same weights must be dropped.
@@ -101,9 +97,12 @@ def _is_half_on_gpu(inputs: Inputs) -> bool:
 
 
 SHARED_MASK_SDPA = AttentionBackend(
-    _takes_one_mask, lambda inputs: fused.attend(fused.with_one_mask(inputs))
+    lambda inputs: _is_on_gpu_or_compiled(inputs) and fused.supports(inputs),
+    lambda inputs: fused.attend(fused.with_one_mask(inputs)),
 )
-QUERY_MASK_SDPA = AttentionBackend(_takes_masks, fused.attend)
+QUERY_MASK_SDPA = AttentionBackend(
+    lambda inputs: _is_on_gpu_or_compiled(inputs) and fused.supports_queries(inputs), fused.attend
+)
 CPU_SDPA = AttentionBackend(_is_for_torch, fused.attend)
 CPU_CHUNKS = AttentionBackend(_is_for_chunks, cpu.attend)
 HALF_PRECISION = AttentionBackend(_is_half_on_gpu, half_precision.attend)
