@@ -185,11 +185,6 @@ def _sync_tree(folder: str) -> None:
         sync(directory)
 
 
-def is_temporary(name: str) -> bool:
-    """Return whether this is the name of what was not whole when it was written."""
-    return _TEMPORARY.search(name) is not None
-
-
 @functools.cache
 def _machine() -> str:
     """Return what tells this machine, and on it this set of process numbers, from all others."""

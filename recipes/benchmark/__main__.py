@@ -19,7 +19,7 @@ from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.hardware import hardware
 from fairseq_posenc.tools.arguments import comma_separated, command_parser, positive
-from fairseq_posenc.tools.output_options import TABLE, add_output
+from fairseq_posenc.tools.output_options import FILE, add_output
 from fairseq_posenc.tools.text_tables import csv_table
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
@@ -108,7 +108,7 @@ def read_arguments() -> argparse.Namespace:
     add("--tokens", type=positive, default=1024, help="per batch at most (default: 1024)")
     add("--rounds", type=positive, default=9, help="5 or more (default: 9)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
-    add_output(parser, TABLE, metavar="FILE",
+    add_output(parser, FILE, metavar="FILE",
         help="the table, as CSV if the name ends so, written as far as it goes")  # fmt: skip
     args = parser.parse_args()
     has_gpu = torch.cuda.is_available()

@@ -1,4 +1,4 @@
-"""What commands write: never what they read, and nothing in place of a file of another kind."""
+"""What commands write: never what they read."""
 
 import argparse
 import importlib
@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
-from fairseq_posenc.tools.output_options import Parser, check_outputs, refuse_repeated
+from fairseq_posenc.tools.output_options import Parser, refuse_repeated
 
 COMMANDS = [name for name in cli.COMMANDS if name != "prepare"]
 COMMANDS += [f"prepare {name}" for name in cli.PREPARATIONS]
@@ -170,48 +170,13 @@ def test_an_input_is_never_an_output(command, output, way, tmp_path, monkeypatch
 
 
 @every_output
-def test_a_file_of_another_kind_stays_without_force(command, output, tmp_path, monkeypatch):
-    kind = output.output_type
-    if not (kind.heads or kind.marks):
-        pytest.skip("the command looks itself")
-    endings = [ending for ending in kind.heads if ending] if kind.prefix else [""]
-    for ending in endings or [".en"]:
-        target = tmp_path / f"it{ending}"
-        file = target / "letter" if kind.is_folder else target
-        file.parent.mkdir(exist_ok=True)
-        # a letter; where text is written, what is no text
-        content = '{"other": 1}' if "text" in kind.name or "table" in kind.name else "Dear Ann"
-        file.write_text(content)
-        words = line_with(command, **{output.dest: tmp_path / "it"})
-        with pytest.raises(UsageError, match="go on with --force"):
-            run(command, words, monkeypatch)
-        assert file.read_text() == content
-        parser = PARSERS[command]
-        found = parser.parse_known_args([*words, "--force"])[0]
-        if not isinstance(parser, Parser):
-            check_outputs(parser, found)
-        assert not hasattr(found, "_force")
-        file.unlink()
-
-
-@every_output
 def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, monkeypatch):
-    place = tmp_path / "it"
-    if output.output_type.is_folder:
-        place.write_text("")
-    else:
-        os.mkfifo(place)
-    endings = (
-        [ending for ending in output.output_type.heads if ending]
-        if output.output_type.prefix
-        else []
-    )
     if output.output_type.prefix:
-        place.rename(tmp_path / f"it{endings[0] if endings else '.en'}")
-    if output.output_type.prefix and not endings:
         pytest.skip("its files are found by their names")
+    place = tmp_path / "it"
+    place.write_text("") if output.output_type.is_folder else os.mkfifo(place)
     with pytest.raises(UsageError, match="is there, and not a"):
-        run(command, line_with(command, **{output.dest: tmp_path / "it"}), monkeypatch)
+        run(command, line_with(command, **{output.dest: place}), monkeypatch)
 
 
 @pytest.mark.parametrize(

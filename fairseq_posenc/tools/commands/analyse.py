@@ -22,7 +22,7 @@ from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
 from fairseq_posenc.tools.arguments import command_line, command_parser, whole_numbers
-from fairseq_posenc.tools.output_options import ANALYSIS, add_output
+from fairseq_posenc.tools.output_options import PREFIX, add_output
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS, Languages
 
 
@@ -97,7 +97,7 @@ def main() -> None:
         )
         add_options(command)
         output = {"required": True, "metavar": "PREFIX", "help": "of the files"}
-        add_output(command, ANALYSIS, **output)
+        add_output(command, PREFIX, **output)
     options = vars(parser.parse_args())
     name, output = options.pop("name"), options.pop("output")
     options["languages"] = Languages(options.pop("source_lang"), options.pop("target_lang"))

@@ -13,7 +13,7 @@ import os
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.output_options import CHECKPOINT, add_output, refuse_inputs
+from fairseq_posenc.tools.output_options import FILE, add_output, refuse_inputs
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
         help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
     )
     help_text = "replaced if it is there"
-    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=help_text)
+    add_output(parser, FILE, required=True, metavar="FILE", help=help_text)
     add("--across-runs", action="store_true", help="average models of different trainings")
     args = parser.parse_args()
     from fairseq_posenc.tools import averaging

@@ -21,7 +21,7 @@ import os
 
 from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.arguments import command_line, command_parser
-from fairseq_posenc.tools.output_options import add_output, folder_with
+from fairseq_posenc.tools.output_options import FOLDER, add_output
 
 
 def main() -> None:
@@ -30,8 +30,7 @@ def main() -> None:
     add = parser.add_argument
     add("scores", nargs="+", metavar="[NAME=]score.json")
     help_text = "what has these names in it is replaced"
-    report = folder_with("report.html", "table.tex", "by_length.svg", "by_task.svg", "curves.*")
-    add_output(parser, report, required=True, metavar="FOLDER", help=help_text)
+    add_output(parser, FOLDER, required=True, metavar="FOLDER", help=help_text)
     add("--baseline", metavar="NAME", help="others are compared with it (default: the first)")
     add(
         "--beside",

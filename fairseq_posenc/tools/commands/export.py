@@ -27,7 +27,7 @@ from typing import List
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.output_options import EXPORT, add_output
+from fairseq_posenc.tools.output_options import OutputType, add_output
 
 # options that one program alone has
 _OPTIONS_OF = {
@@ -45,7 +45,8 @@ def main() -> None:
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--to", required=True, choices=["fairseq", "ctranslate2", "huggingface", "safetensors"])
     help_text = "file of fairseq, or folder of the others"
-    add_output(parser, EXPORT, required=True, metavar="PATH", help=help_text)
+    either = OutputType(is_folder=None, writes=("*",))
+    add_output(parser, either, required=True, metavar="PATH", help=help_text)
     add("--data", metavar="FOLDER", help="the training's data (required but for fairseq)")
     add("--force", action="store_true", help="replace what is there")
     add = parser.add_argument_group("fairseq").add_argument

@@ -10,7 +10,7 @@ checkpoint may be one of stock fairseq's. The output can be resumed, with the sa
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.output_options import CHECKPOINT, add_output
+from fairseq_posenc.tools.output_options import FILE, add_output
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     add("--max-positions", type=positive, metavar="N", help="positions of a BERT model")
     add("--how", required=True, choices=("interpolate", "repeat", "sinusoid"))
     help_text = "replaced if it is there"
-    add_output(parser, CHECKPOINT, required=True, metavar="FILE", help=help_text)
+    add_output(parser, FILE, required=True, metavar="FILE", help=help_text)
     args = parser.parse_args()
     from fairseq_posenc.tools.extending import extend
 

@@ -10,7 +10,7 @@ Nothing in the folder is run.
 import logging
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.output_options import CHECKED_FILE, add_output
+from fairseq_posenc.tools.output_options import FILE, add_output
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     add = parser.add_argument
     add("--from", dest="folder", required=True, metavar="FOLDER", help="what to read")
     help_text = "the checkpoint"
-    add_output(parser, CHECKED_FILE, required=True, metavar="FILE", help=help_text)
+    add_output(parser, FILE, required=True, metavar="FILE", help=help_text)
     add("--force", action="store_true", help="replace what is there")
     help_text = "compare scores and subwords with transformers on the first 50 lines of a text"
     add("--check", metavar="FILE", help=help_text)

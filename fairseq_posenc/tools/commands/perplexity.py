@@ -28,7 +28,7 @@ from fairseq_posenc.tools.arguments import (
     whole_numbers,
 )
 from fairseq_posenc.tools.bert.predict import load_any
-from fairseq_posenc.tools.output_options import ANALYSIS, add_output
+from fairseq_posenc.tools.output_options import PREFIX, add_output
 from fairseq_posenc.tools.scores import perplexity
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.tables.plots import line_style, new_figure
@@ -55,7 +55,7 @@ def main() -> None:
     add("--max-tokens", type=positive, default=2048, help="of a batch (default: 2048)")
     add("--cpu", action="store_true", help="leave a GPU alone")
     details = {"required": True, "metavar": "PREFIX", "help": "of the files"}
-    add_output(parser, ANALYSIS, **details)
+    add_output(parser, PREFIX, **details)
     args = parser.parse_args()
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)

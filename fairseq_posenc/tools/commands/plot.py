@@ -14,7 +14,7 @@ not, with several of one name for its seeds; prints a Markdown table, too:
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.output_options import PICTURE, add_output
+from fairseq_posenc.tools.output_options import FILE, add_output
 from fairseq_posenc.tools.scores.training_log import curves_table, read_curves
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.tables.tasks import table_of
@@ -33,7 +33,7 @@ def main() -> None:
         "--differences", action="store_true", help="with --by-length: from the first of them"
     )
     details = {"required": True, "metavar": "FILE", "help": "png, pdf or svg"}
-    add_output(parser, PICTURE, **details)
+    add_output(parser, FILE, **details)
     args = parser.parse_args()
     if args.by_length:
         table = table_of(args.by_length, args.metric, args.test)

@@ -19,10 +19,7 @@ from fairseq_posenc.tools.arguments import (
     command_parser,
     read_notes,
 )
-from fairseq_posenc.tools.output_options import add_output, folder_with
-
-# a folder of a training, or of earlier predictions
-_FOLDER = folder_with("checkpoint*.pt", "predictions.*", "cell.json")
+from fairseq_posenc.tools.output_options import FOLDER, add_output
 
 
 def main() -> None:
@@ -33,7 +30,7 @@ def main() -> None:
     add("--data", required=True, metavar="FOLDER", help="prepared folder")
     help_text = "separated by commas (default: valid)"
     add("--subsets", type=comma_separated, default="valid", help=help_text)
-    add_output(parser, _FOLDER, required=True, metavar="FOLDER")
+    add_output(parser, FOLDER, required=True, metavar="FOLDER")
     add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
     add("--cpu", action="store_true", help="leave a GPU alone")
     add_notes(parser)

@@ -8,9 +8,8 @@ takes the options of fairseq-preprocess and writes the same files.
 import sys
 
 from fairseq_posenc.tools.output_options import (
-    add_force,
+    FOLDER,
     check_outputs,
-    folder_with,
     refuse_repeated,
 )
 
@@ -26,10 +25,7 @@ def main() -> None:
 
         parser = options.get_preprocessing_parser()
         [folder] = (action for action in parser._actions if action.dest == "destdir")
-        folder.output_type = folder_with(
-            "dict.*", "*.idx", "preprocess.*", writes=("dict.*", "*.idx")
-        )
-        add_force(parser)
+        folder.output_type = FOLDER._replace(writes=("dict.*", "*.idx"))
         refuse_repeated(parser)
         check_outputs(parser, parser.parse_args())
         preprocess([word for word in sys.argv[1:] if word != "--force"])

@@ -16,7 +16,7 @@ import sys
 
 from fairseq_posenc.tools.arguments import add_workers, command_parser
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
-from fairseq_posenc.tools.output_options import add_output, folder_with
+from fairseq_posenc.tools.output_options import FOLDER, add_output
 
 
 def main() -> None:
@@ -26,8 +26,7 @@ def main() -> None:
     add("--task", required=True, choices=TASKS)
     add("--input", required=True, metavar="FOLDER", help="with the official .tsv files")
     add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
-    output = folder_with("task.json", "input0")
-    add_output(parser, output, required=True, metavar="FOLDER")
+    add_output(parser, FOLDER, required=True, metavar="FOLDER")
     add_workers(add)
     add(
         "--skip-malformed",

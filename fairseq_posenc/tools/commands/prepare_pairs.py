@@ -23,12 +23,11 @@ from typing import Any, Callable, Tuple
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import add_workers, command_parser, positive
-from fairseq_posenc.tools.output_options import CODES, TEXT, TEXTS, add_output, folder_with
+from fairseq_posenc.tools.output_options import FILE, FOLDER, PREFIX, add_output
 from fairseq_posenc.tools.translation import cleaning, shape_data
 from fairseq_posenc.tools.translation.corpora import CORPORA, Corpus, named
 
-_TEXT_FOLDER = folder_with("counts.json", "*.raw.*", "*.tok.*", "*.bpe.*")
-_BINARISED = folder_with("dict.*txt", writes=("codes", "tokeniser.json"))
+_BINARISED = FOLDER._replace(writes=("codes", "tokeniser.json"))
 
 # Modules are imported where they are used: sacremoses and sacreBLEU take long.
 
@@ -92,7 +91,7 @@ def _command(among, name, run, text, corpus=False, **about_corpus):
 
 def _add_pairs(add, add_output, required=True):
     add("--input", required=True, dest="prefix", metavar="PREFIX", help="before .<language>")
-    add_output(TEXTS, metavar="PREFIX")
+    add_output(PREFIX, metavar="PREFIX")
     add("--languages", required=required, type=languages, metavar="en,de")
 
 
@@ -104,7 +103,7 @@ def _add_commands(commands) -> None:
     text = "tokenise and clean the text of archives"
     add, add_output = _command(commands, "text", _imported("text.prepare_text"), text, corpus=True)
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
-    add_output(_TEXT_FOLDER, metavar="FOLDER")
+    add_output(FOLDER, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
         help="further training text, PREFIX.en and PREFIX.de, say, or with .gz, .bz2 or .xz behind")
     add("--moses", dest="checkout", metavar="FOLDER",
@@ -116,19 +115,19 @@ def _add_commands(commands) -> None:
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …; or train.raw.en …, raw text")
     add("--raw", required=True, metavar="FOLDER", help="the test sets, named as `files` says")
-    add_output(_TEXT_FOLDER, metavar="FOLDER")
+    add_output(FOLDER, metavar="FOLDER")
     add_workers(add)
     text = "learn one byte pair encoding from all files together"
     add, add_output = _command(commands, "bpe-learn", _imported("bpe.learn"), text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
     add("--operations", required=True, type=positive, metavar="N")
-    add_output(CODES, dest="codes", metavar="CODES")
+    add_output(FILE, dest="codes", metavar="CODES")
     add_workers(add)
     text = f"cut words into subwords; {shape_data.SEPARATOR} stays whole"
     add, add_output = _command(commands, "bpe-apply", _imported("bpe.apply"), text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
-    add_output(TEXT, dest="destination", metavar="FILE")
+    add_output(FILE, dest="destination", metavar="FILE")
     add_workers(add)
     text = (
         "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "

@@ -20,7 +20,7 @@ import sys
 
 from fairseq_posenc.metrics.answers import METRICS
 from fairseq_posenc.tools.arguments import add_workers, command_parser
-from fairseq_posenc.tools.output_options import add_output, folder_with
+from fairseq_posenc.tools.output_options import FOLDER, add_output
 
 
 def main() -> None:
@@ -31,8 +31,7 @@ def main() -> None:
     add("--split", required=True, metavar="NAME", help="for example train, valid, valid-de")
     subwords = "with subword model and dict.txt"
     add("--subwords", required=True, dest="subwords_folder", metavar="FOLDER", help=subwords)
-    output = folder_with("*.offsets.*", "dict.txt")
-    add_output(parser, output, required=True, dest="destination", metavar="FOLDER")
+    add_output(parser, FOLDER, required=True, dest="destination", metavar="FOLDER")
     add("--language", help="of contexts and answers; --metric mlqa needs it")
     add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")
     prefix = "only questions whose id begins so"

@@ -18,7 +18,7 @@ import argparse
 
 from fairseq_posenc.tools.arguments import add_workers, command_parser
 from fairseq_posenc.tools.bert import documents, sampling
-from fairseq_posenc.tools.output_options import add_output, folder_with
+from fairseq_posenc.tools.output_options import FOLDER, add_output
 
 
 # fmt: off
@@ -58,8 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         f"(default: {sampling.EXPONENT}, as multilingual BERT)")
     add("--seed", type=int, default=1, help="for the sampling of languages (default: 1)")
     work = parser.add_argument_group("work")
-    output = folder_with("prepare.json")
-    add_output(work, output, required=True, metavar="FOLDER")
+    add_output(work, FOLDER, required=True, metavar="FOLDER")
     add_workers(work.add_argument)
     return parser
 # fmt: on

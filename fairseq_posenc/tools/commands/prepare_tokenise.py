@@ -6,7 +6,7 @@ With --moses, Moses' own Perl scripts do it; sacremoses differs from them in a f
 """
 
 from fairseq_posenc.tools.arguments import add_workers, command_parser
-from fairseq_posenc.tools.output_options import TEXT, add_output
+from fairseq_posenc.tools.output_options import FILE, add_output
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
     parser = command_parser(__doc__)
     parser.add_argument("--language", required=True, help="for example de")
     parser.add_argument("--input", required=True, help="UTF-8 text, one sentence a line")
-    add_output(parser, TEXT, required=True)
+    add_output(parser, FILE, required=True)
     add_workers(parser.add_argument)
     parser.add_argument("--moses", metavar="FOLDER", help="run the scripts of this mosesdecoder")
     parser.add_argument(

@@ -19,7 +19,7 @@ that was broken off goes on when it is started again.
 import argparse
 
 from fairseq_posenc.tools.arguments import add_workers, command_parser
-from fairseq_posenc.tools.output_options import CHECKED_FOLDER, add_output
+from fairseq_posenc.tools.output_options import FOLDER, add_output
 
 
 # fmt: off
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--clean-valid", action="store_true",
         help="clean --valid, too, so that a training is validated on the lengths that it learns")
     work = parser.add_argument_group("work")
-    add_output(work, CHECKED_FOLDER, required=True, metavar="FOLDER",
+    add_output(work, FOLDER, required=True, metavar="FOLDER",
         help="for fairseq-train: new, empty, or begun by this command")
     add_workers(work.add_argument)
     return parser

@@ -11,8 +11,7 @@ import argparse
 from fairseq import options
 
 from fairseq_posenc.tools.output_options import (
-    PROFILE,
-    add_force,
+    FILE,
     add_output,
     check_outputs,
     refuse_repeated,
@@ -26,8 +25,7 @@ def main() -> None:
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     details = {"required": True, "metavar": "FILE", "help": "the profile, as JSON"}
-    add_output(parser, PROFILE, **details)
-    add_force(parser)
+    add_output(parser, FILE, **details)
     # of an option of fairseq-train the last value counts, as there
     refuse_repeated(parser, "--output")
     args = options.parse_args_and_arch(parser)

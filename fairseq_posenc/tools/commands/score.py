@@ -33,7 +33,7 @@ from fairseq_posenc.tools.arguments import (
     read_notes,
     whole_numbers,
 )
-from fairseq_posenc.tools.output_options import SCORE, TEXT, add_output
+from fairseq_posenc.tools.output_options import FILE, add_output
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS
 from fairseq_posenc.tools.scores.scorer import DEFAULT
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
@@ -133,10 +133,10 @@ def main() -> None:
         help="output of fairseq-generate --score-reference: bits per token of the references",
     )
     help_text = "write the translations as plain text"
-    add_output(parser, TEXT, "--write-hypotheses", metavar="FILE", help=help_text)
+    add_output(parser, FILE, "--write-hypotheses", metavar="FILE", help=help_text)
     add("--json", action="store_true", help="print the result as JSON")
     help_text = "write the result as JSON to this file too"
-    add_output(parser, SCORE, metavar="FILE", help=help_text)
+    add_output(parser, FILE, metavar="FILE", help=help_text)
     add_scoring(parser)
     options = vars(parser.parse_args())
     # after the options, as it imports fairseq

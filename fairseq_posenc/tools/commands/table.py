@@ -25,7 +25,7 @@ recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/
 import os
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.output_options import TABLE, add_output
+from fairseq_posenc.tools.output_options import FILE, add_output
 from fairseq_posenc.tools.tables import papers
 from fairseq_posenc.tools.tables.cells import read_cells
 from fairseq_posenc.tools.tables.comparison import compare
@@ -50,7 +50,7 @@ def main() -> None:
     add("--metric", metavar="NAME", help="default: sacrebleu, or the main one of each task")
     help_text = "write it to these too: .csv as CSV, .tex as LaTeX for booktabs, .md as Markdown"
     files = {"metavar": "FILE", "nargs": "+", "default": [], "help": help_text}
-    add_output(parser, TABLE, **files)
+    add_output(parser, FILE, **files)
     args = parser.parse_args()
     if bool(args.paper) != bool(args.runs):
         parser.error("--paper and --runs belong together")
