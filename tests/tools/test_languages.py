@@ -86,6 +86,6 @@ def test_rules_for_a_language_are_those_of_its_code(
     write("hypotheses", lines), write("references", lines[::-1])
     outputs = []
     for name in (language, plain):
-        posenc(*command.format(name).split(), "--force")
+        posenc(*command.format(name).split())
         outputs.append((tmp_path / "out").read_text(encoding="utf-8").replace(name, plain))
     assert outputs[0] == outputs[1]

@@ -4,13 +4,12 @@ import glob
 import os
 import re
 from collections import Counter
-from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-import numpy as np
 from fairseq import utils
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, data_utils
 
-from fairseq_posenc.data.indexed import check_indexed, check_split, read_dictionary
+from fairseq_posenc.data.indexed import check_indexed, read_dictionary
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
@@ -29,23 +28,13 @@ def first_folder(data: Optional[str]) -> str:
 
 
 def languages_of_data(
-    data: Optional[str],
-    subwords: Mapping[str, Sequence[int]],
-    requested: Languages = UNKNOWN,
-    output: Languages = UNKNOWN,
+    data: Optional[str], requested: Languages = UNKNOWN, output: Languages = UNKNOWN
 ) -> Languages:
     """Return the languages of a folder of fairseq-preprocess, in the direction of the model.
 
     Models of both directions, and of several pairs, may have been trained on one folder: the
-    direction is that of the ``output``; where it does not tell, the one in which a set of the
-    folder has sentences as long as those of the output; where none has, the one ``requested``, or
-    that of the names of the files.
-
-    Args:
-        data: the folder; of several, joined by colons, the first; without one, none is known.
-        subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
-        requested: the languages, if given.
-        output: languages of an output of fairseq-generate, as far as it tells.
+    direction is that of the ``output``, as far as it tells, or the one ``requested``, or that of
+    the names of the files. Without a folder none is known.
 
     Raises:
         UsageError: the folder has no pair of languages, or several and nothing tells which.
@@ -56,19 +45,15 @@ def languages_of_data(
     pairs = pairs_of_data(folder)
     if not pairs:
         raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
-    directions = [*dict.fromkeys(direction for pair in pairs for direction in _directions(pair))]
-    for direction in directions if any(output) else ():
-        if all(name in (None, own) for name, own in zip(output, direction)):
-            return direction
-    for pair in pairs:
-        direction_of_set = _direction_by_lengths(folder, pair, subwords)
-        if direction_of_set:
-            return direction_of_set
-    suited = [languages for languages in directions if languages.target == requested.target]
-    suited = [languages for languages in suited if languages.source == requested.source] or suited
-    if len(suited) != 1 and len(pairs) > 1:
+    suited = [direction for pair in pairs for direction in (pair, Languages(*pair[::-1]))]
+    for known in (output, requested):
+        for side in ("target", "source"):
+            name = getattr(known, side)
+            # a language may be called otherwise than in the names of the files
+            suited = [pair for pair in suited if name in (None, getattr(pair, side))] or suited
+    if len({frozenset(direction) for direction in suited}) > 1:
         raise UsageError(f"{several(folder, pairs)}: give --language and --source-language")
-    return (suited or pairs)[0]
+    return suited[0]
 
 
 def several(folder: str, pairs: Sequence[Languages]) -> str:
@@ -84,28 +69,6 @@ def pairs_of_data(folder: str) -> List[Languages]:
     return [Languages(*pair.split("-")) for pair in sorted(pairs) if pair.count("-") == 1]
 
 
-def _directions(pair: Languages) -> Tuple[Languages, Languages]:
-    """Return a pair of languages, and the other direction."""
-    return pair, Languages(pair.target, pair.source)
-
-
-def _direction_by_lengths(
-    folder: str, pair: Languages, subwords: Mapping[str, Sequence[int]]
-) -> Optional[Languages]:
-    """Return the direction in which a set of a pair has sentences as long as an output's."""
-    name = f"{pair.source}-{pair.target}"
-    for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair.source}.idx")):
-        split = os.path.basename(path).split(".")[0]
-        if split.startswith("train") or len(subwords) < 2:
-            continue
-        check_split(folder, split)
-        for direction in _directions(pair):
-            sides = zip(direction, (subwords["source"], subwords["reference"]))
-            if all(_as_long(f"{folder}/{split}.{name}.{side}", counts) for side, counts in sides):
-                return direction
-    return None
-
-
 def set_trained_lengths(texts: TestSet, data: str) -> None:
     """Set the longest source and reference of the training set, and which sentences are within.
 
@@ -115,7 +78,7 @@ def set_trained_lengths(texts: TestSet, data: str) -> None:
     Raises:
         UsageError: the data are damaged.
     """
-    languages = languages_of_data(data, texts.subwords, texts.names, texts.names)
+    languages = languages_of_data(data, texts.names, texts.names)
     sizes = list(training_sizes(data, "train", languages.source or "", languages.target or ""))
     if not sizes:
         texts.remarks.append(f"{data} has no training set: how long its sentences are is not known")
@@ -132,44 +95,53 @@ def set_trained_lengths(texts: TestSet, data: str) -> None:
     texts.within = [s <= source and r <= reference for s, r in pairs]
 
 
-def side_of_split(
-    data: Optional[str], lines: Mapping[int, str], count: int
-) -> Tuple[int, Optional[str]]:
-    """Return how many sentences the split has that an output translates, and the text's language.
+def translated_split(
+    data: Optional[str], texts: Mapping[str, Mapping[int, str]], count: int
+) -> Tuple[int, Languages]:
+    """Return how many sentences the split has that an output translates, and the languages.
 
     It is the split whose sentences have the text of the output's; their subwords may be joined.
 
     Args:
         data: the folder; of several, joined by colons, the first.
-        lines: the text of S-lines, or of T-lines, by sentence, some of which may be missing.
+        texts: of S- and of T-lines, by sentence, some of which may be missing.
         count: of the output's sentences: a split of as many is taken where several have the text.
 
     Returns:
-        0 and None where no split of at least ``count`` sentences has the text.
+        0 where no split of at least ``count`` sentences has the text.
 
     Raises:
         UsageError: the data are damaged.
     """
-    folder = first_folder(data)
+    folder, lines = first_folder(data), texts["S"] or texts["T"]
     sampled = sorted(number for number, line in lines.items() if line.strip())
     sampled = sampled[:: max(1, len(sampled) // _COMPARED)][:_COMPARED]
-    sides, dictionaries = [], {}
+    splits: Dict[int, List[Languages]] = {}
+    dictionaries: Dict[str, Dictionary] = {}
     for index in sorted(glob.glob(os.path.join(glob.escape(folder), "*.*-*.*.idx"))):
-        path, language = index[: -len(".idx")], index.split(".")[-2]
+        pair, language = index.split(".")[-3:-1]
         file = os.path.join(folder, f"dict.{language}.txt")
         if not (folder and sampled and os.path.exists(file)):
             continue
-        check_indexed(path)
+        check_indexed(index.removesuffix(".idx"))
         if language not in dictionaries:
             dictionaries[language] = read_dictionary(file)
         dictionary = dictionaries[language]
-        split = data_utils.load_indexed_dataset(path, dictionary)
+        split = data_utils.load_indexed_dataset(index.removesuffix(".idx"), dictionary)
         if split is None or len(split) < count:
             continue
         # tags of languages may stand before or behind
         if all(_letters(dictionary.string(split[n])) in _letters(lines[n]) for n in sampled):
-            sides.append((len(split), language))
-    return min(sides, default=(0, None))
+            first, _, second = pair.partition("-")
+            is_straight = (language == first) == bool(texts["S"])
+            direction = (first, second) if is_straight else (second, first)
+            splits.setdefault(len(split), []).append(Languages(*direction))
+    if not splits:
+        return 0, UNKNOWN
+    size = min(splits)
+    # of a text in several pairs one side alone is known
+    sides = (set(side) for side in zip(*splits[size]))
+    return size, Languages(*(side.pop() if len(side) == 1 else None for side in sides))
 
 
 def _letters(line: str) -> str:
@@ -240,12 +212,3 @@ def model_of_data(data: Optional[str]) -> str:
 def raw_test(data: Optional[str]) -> str:
     """Return where a folder has the raw text of its test set, without the language."""
     return os.path.join(first_folder(data), RAW_TEST) if data else ""
-
-
-def _as_long(path: str, counts: Sequence[int]) -> bool:
-    """Return whether data have sentences as long as those of an output, tags of languages aside."""
-    side = data_utils.load_indexed_dataset(path, None)
-    if side is None or len(side.sizes) != len(counts):
-        return False
-    longer = {*(np.array(side.sizes) - 1 - counts).tolist()}
-    return longer <= {0} or (len(counts) > 2 and longer in ({1}, {2}))

@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
-from fairseq_posenc.tools.scores.data_folder import side_of_split
+from fairseq_posenc.tools.scores.data_folder import translated_split
 from fairseq_posenc.tools.scores.generation_options import (
     GenerationOptions,
     read_options,
@@ -76,10 +76,9 @@ def read_generate_output(
                 f"{path} has no {letter}-lines: give the whole output of fairseq-generate"
             )
     count = 1 + max(max(of, default=0) for of in texts_of.values())
-    size, side = side_of_split(data, texts_of["S"] or texts_of["T"], count)
+    size, of_text = translated_split(data, texts_of, count)
     if not size:
         _check_count(path, count, expected)
-    of_text = Languages(source=side) if texts_of["S"] else Languages(target=side)
     is_cut = bool(size and size - count >= _BATCH_MULTIPLE)
     count = size or expected or count
     for letter, texts in texts_of.items():

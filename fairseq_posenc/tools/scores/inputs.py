@@ -70,7 +70,7 @@ def read_texts(
         texts = _from_generated(generated, references, remove_bpe, requested, data, named)
     else:
         hypotheses = read_aligned(hypothesis or "", len(references))
-        languages = _choose(requested, languages_of_data(data, {}, requested))
+        languages = _choose(requested, languages_of_data(data, requested))
         texts = _of_plain_text(hypotheses, references, languages)
         sources = read_aligned(source, len(references)) if source else None
         data_references = raw_references(raw_test(data), languages, sources)
@@ -149,7 +149,7 @@ def _from_generated(
     joined, plain = join(lines.hypotheses), _restored(lines.decoded, model)
     decoded = any(d not in (h, j) for d, h, j in zip(plain, lines.hypotheses, joined))
     subwords = {} if decoded else _subword_counts(lines, symbol)
-    data_languages = languages_of_data(data, subwords, requested, lines.languages)
+    data_languages = languages_of_data(data, requested, lines.languages)
     languages = _choose(requested, data_languages, lines.languages)
     of_folder = raw_references(raw_test(data), languages, lines.sources)
     raw_path = f"{raw_test(data)}.{languages.target}" if of_folder and not raw else ""

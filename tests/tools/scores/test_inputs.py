@@ -8,7 +8,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import inputs
 from fairseq_posenc.tools.scores.result import TrainedLengths
 from fairseq_posenc.tools.scores.score import evaluate, render
-from tests.tiny import binarise
+from tests.tiny import binarise, dictionary_of
 
 HYPOTHESES = ["ein H@@ aus , rot .", "der H@@ und l@@ äu@@ ft ."]
 REFERENCES = ["ein H@@ aus , blau .", "die K@@ atze l@@ äu@@ ft ."]
@@ -196,11 +196,15 @@ def test_a_token_is_left_out_wherever_tokenisers_put_it(generated, write):
 
 @pytest.fixture
 def data(tmp_path):
-    """Binarised: a test set as long as GERMAN and FRENCH, and a training set."""
+    """Binarised: the test set GERMAN and FRENCH, and a training set."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for side, test, train in (("de", [6, 5], [3, 5]), ("fr", [5, 6], [7, 2])):
-        for split, lengths in (("test", test), ("train", train), ("valid", [9, 9])):
+    for side, lines, train in (("de", GERMAN, [3, 5]), ("fr", FRENCH, [7, 2])):
+        dictionary = dictionary_of(dict.fromkeys(" ".join(lines).split()))
+        dictionary.save(str(folder / f"dict.{side}.txt"))
+        test = [dictionary.encode_line(line, add_if_not_exist=False) for line in lines]
+        binarise(folder / f"test.de-fr.{side}", test)
+        for split, lengths in (("train", train), ("valid", [9, 9])):
             binarise(folder / f"{split}.de-fr.{side}", ([5] * length + [2] for length in lengths))
     return folder
 
@@ -246,12 +250,11 @@ def test_french_is_detokenised_as_french_and_the_score_says_so(french, data, wri
 
 
 def test_a_model_of_the_other_direction_on_the_same_data_is_noticed(french, data):
-    score = evaluate(generated=french(sources=FRENCH, targets=GERMAN), data=str(data))
-    assert (score.source_language, score.language) == ("fr", "de")
-    assert score.longest_trained == TrainedLengths(7, 5)
-    path = french(sources=joined(FRENCH), targets=joined(GERMAN))
-    score = evaluate(generated=path, data=str(data), language="de")
-    assert score.longest_trained == TrainedLengths(7, 5)
+    for form in (list, joined):
+        path = french(sources=form(FRENCH), targets=form(GERMAN))
+        score = evaluate(generated=path, data=str(data))
+        assert (score.source_language, score.language) == ("fr", "de")
+        assert score.longest_trained == TrainedLengths(7, 5)
 
 
 @pytest.mark.parametrize("form", [list, joined])
@@ -261,7 +264,6 @@ def test_a_model_of_the_other_direction_on_the_same_data_is_noticed(french, data
     ids=["dictionaries", "options"],  # a task of many languages sorts its dictionaries
 )
 def test_an_output_tells_its_direction(french, generated, data, write, form, log):
-    """Also where its subwords are joined, so that their lengths tell nothing."""
     for language, lines in (("de", GERMAN), ("fr", FRENCH)):
         write(f"bin/test.raw.{language}", joined(lines))
     lines = [LOG.format(name) if len(name) == 2 else name for name in log]
@@ -289,7 +291,7 @@ def test_raw_references_of_the_folder_are_taken_for_its_own_test_set_alone(frenc
     assert found.reference == raw["de"]
     given = read(french(), language="fr", data=str(data), reference=write("r", FRENCH))
     assert given.reference == FRENCH
-    # of other lengths: another set, which is not that of the folder
+    # another set, which is not that of the folder
     other = french(sources=[GERMAN[0], GERMAN[0]], targets=[FRENCH[0], FRENCH[0]])
     assert read(other, language="fr", data=str(data)).reference == ["où est l'animal ?"] * 2
 

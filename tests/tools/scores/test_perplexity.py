@@ -159,7 +159,7 @@ def test_two_models_are_compared(language_model, posenc, tmp_path, capsys):
             posenc(*words, "--models", *same, *wrong)
         assert said in capsys.readouterr().err
     # no figure stands beside a length that the text does not have
-    printed = posenc(*words, "--models", *same, "--lengths", "8,99998,99999", "--force")
+    printed = posenc(*words, "--models", *same, "--lengths", "8,99998,99999")
     assert "--lengths 99998, 99999 left out\n" in printed.err and "9999" not in printed.out
     with pytest.raises(UsageError, match="tokens: give shorter --lengths"):
         posenc(*words, "--models", *same, "--lengths", "99999")
