@@ -11,7 +11,8 @@ class UsageError(ValueError):
     """Something the user can mend: a wrong option, file or checkpoint.
 
     In Python code it is a :class:`ValueError` like any other. Our programs print its message in one
-    line, without a traceback, and exit with status 1: see :func:`print_errors_in_one_line`.
+    line, without a traceback, and exit with status 1: see :func:`print_errors_in_one_line`. What
+    reads or writes files of users in the toolbox may raise it anywhere; docstrings do not list it.
     """
 
     def __init__(self, message: str):

@@ -74,12 +74,7 @@ def add_notes(parser: argparse.ArgumentParser) -> None:
 
 
 def read_notes(options: Dict[str, Any]) -> None:
-    """Replace both options of :func:`add_notes` by the notes as a dictionary.
-
-    Raises:
-        UsageError: a note has two values, or the log is no log, or of another training than the
-            output that is scored.
-    """
+    """Replace both options of :func:`add_notes` by the notes as a dictionary."""
     notes, log = by_key("--note", options["notes"]), options.pop("training_log")
     if log:
         text = _read_log(log)
@@ -100,9 +95,6 @@ def check_signature(notes: Mapping[str, str], path: str, signatures: Sequence[st
         notes: with that of the log, if there is one.
         path: of what has the others, for the message.
         signatures: the others; empty where they are not known.
-
-    Raises:
-        UsageError: it is none of them.
     """
     noted = notes.get("signature")
     names = [signature.split("|")[0] for signature in signatures]
@@ -122,11 +114,7 @@ def _read_log(path: str) -> str:
 
 
 def by_key(flag: str, pairs: Sequence[Tuple[str, str]]) -> Dict[str, str]:
-    """Return the pairs of an option that may be given several times, each key once.
-
-    Raises:
-        UsageError: a key has two values.
-    """
+    """Return the pairs of an option that may be given several times, each key once."""
     values: Dict[str, str] = {}
     for key, value in pairs:
         if values.setdefault(key, value) != value:

@@ -46,11 +46,6 @@ def average(paths: Sequence[str], across_runs: bool = False) -> Dict[str, Any]:
     of ``paths``, those in half precision as float32, which they stay; sums are divided at the end,
     those of integers rounded down. Unlike there, bfloat16 counts as half precision too, and what
     is true or false must be the same in all.
-
-    Raises:
-        UsageError: a file that cannot be read or holds NaN or infinity, or models that do not fit
-            together, have other positions or dictionaries or, unless ``across_runs``, are of
-            different trainings, as far as their options tell.
     """
     sums: Dict[str, Tensor] = OrderedDict()
     comparison = RunComparison(AVERAGE_ACROSS if across_runs else AVERAGE)
@@ -114,11 +109,7 @@ def _options_of_run(state: Any) -> Dict[str, Any]:
 
 
 def read_trained(path: str) -> Dict[str, Any]:
-    """Return what a checkpoint holds, which has a model of tensors by name, and options.
-
-    Raises:
-        UsageError: as :func:`load_checkpoint`, or it has something else.
-    """
+    """Return what a checkpoint holds, which has a model of tensors by name, and options."""
     state = load_checkpoint(path, mmap=True)
     members = state if isinstance(state, dict) else {}
     model, cfg = members.get("model"), members.get("cfg")
@@ -164,9 +155,6 @@ def last(paths: Sequence[str], count: int, by: Optional[str] = None) -> List[str
     Other names than ``checkpointEPOCH.pt`` and ``checkpoint_EPOCH_UPDATES.pt`` (copies such as
     ``checkpoint_best.pt``) do not count. ``by``, ``epochs`` or ``updates``, says which of the two
     to take; it is needed only where there are both, as the first does not tell its updates.
-
-    Raises:
-        UsageError: too few; both kinds without ``by``; more than one folder.
     """
     _check_one_folder(paths)
     numbered: Dict[str, List[Tuple[int, str]]] = {}
@@ -193,9 +181,6 @@ def best(paths: Sequence[str], count: int) -> List[str]:
     Metric and direction are those that each checkpoint was trained with
     (``--best-checkpoint-metric``, ``--maximize-best-checkpoint-metric``). Copies of one update
     count once, of equal values the later one is better, as in fairseq. Every file is read once.
-
-    Raises:
-        UsageError: too few with a metric; more than one folder; several metrics.
     """
     _check_one_folder(paths)
     patterns = [*_NAMES.values(), _KEPT_AS_BEST]

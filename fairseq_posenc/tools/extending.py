@@ -75,9 +75,6 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
 
     Returns:
         What was done, one line each.
-
-    Raises:
-        UsageError: the checkpoint has no such table, or one that is not shorter.
     """
     refuse_inputs(output, [path])
     state = read_trained(path)

@@ -35,9 +35,6 @@ def locked(
 
     Yields:
         Whether the file system has locks; without, nothing keeps another process out.
-
-    Raises:
-        UsageError: another process has the lock all these seconds, or the file cannot be opened.
     """
     flags = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT
     try:

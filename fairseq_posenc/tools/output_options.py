@@ -80,11 +80,7 @@ def refuse_repeated(parser: Any, *flags: str) -> None:
 
 
 def check_outputs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Check the outputs among parsed options.
-
-    Raises:
-        UsageError: an output is what another option names, or is no file or no folder as it should.
-    """
+    """Check the outputs among parsed options."""
     named = {action: _texts(getattr(arguments, action.dest, None)) for action in parser._actions}
     for action, output_type in _output_types(parser).items():
         for output in named[action]:

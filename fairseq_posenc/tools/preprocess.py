@@ -54,11 +54,6 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
     Args:
         arguments: of the command line.
         quiet: log to ``preprocess.log`` in the folder it writes, and nowhere else.
-
-    Raises:
-        UsageError: a process died, a file cannot be read or written, a language has a name that
-            fairseq cannot take apart, or a line of text has a carriage return inside, at which
-            fairseq would end it.
     """
     binarizer.Pool = dictionary.Pool = Pool
     fairseq_preprocess.logger.propagate = not quiet

@@ -21,11 +21,7 @@ SETTINGS = "prepare.json"
 
 @contextmanager
 def only_process(folder: str, say: Callable[[str], object]) -> Iterator[None]:
-    """Make a folder, and wait for other runs in it to end.
-
-    Raises:
-        UsageError: the folder cannot be made.
-    """
+    """Make a folder, and wait for other runs in it to end."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -48,10 +44,6 @@ def begin_or_continue(
 
     Returns:
         Whether it was begun with the same settings.
-
-    Raises:
-        UsageError: the folder holds something else, was begun with other settings, or cannot be
-            written.
     """
     path = os.path.join(folder, SETTINGS)
     try:
@@ -76,9 +68,5 @@ def begin_or_continue(
 
 
 def describe_files(files: Iterable[str]) -> List[List[Any]]:
-    """Return the name of each file and the SHA-256 of its content.
-
-    Raises:
-        UsageError: one cannot be read.
-    """
+    """Return the name of each file and the SHA-256 of its content."""
     return [[os.path.basename(file), file_digest(file)] for file in files]

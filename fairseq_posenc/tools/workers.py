@@ -32,9 +32,6 @@ def in_order(
         work: can be pickled, as ``functools.partial`` of a function of a module can.
         items: what to work on.
         workers: processes; with 1, all happens in this one.
-
-    Raises:
-        UsageError: a process died, or what ``work`` and ``items`` raise.
     """
     if workers < 2:
         yield from map(work, items)

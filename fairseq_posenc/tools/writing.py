@@ -32,9 +32,6 @@ def replacing(path: str, mode: str = "w") -> Iterator:
 
     Args:
         mode: ``w`` or ``wb``.
-
-    Raises:
-        UsageError: the folder cannot be made or written, or the disk is full.
     """
     with replacing_all(mode) as begin:
         yield begin(path)
@@ -85,9 +82,6 @@ def replacing_folder(path: str) -> Iterator[str]:
 
     What has that name already is moved aside first, and removed last. If the block raises, or the
     process is killed before, it stays as it was; killed between, it is called ``path.old-…``.
-
-    Raises:
-        UsageError: the folder cannot be made or written, or the disk is full.
     """
     path = os.path.abspath(path)
     partial, old = _temporary(path, "part"), _temporary(path, "old")
@@ -120,9 +114,6 @@ def replacing_files(
     Other files of ``folder`` stay. The file called ``last``, if any, is removed before the first is
     moved and is the last to come: without it, the others may be of different runs. ``clear`` is
     called before the first is moved, and may remove files that are not to stay.
-
-    Raises:
-        UsageError: the folder cannot be made or written, or the disk is full.
     """
     partial = ""
     try:

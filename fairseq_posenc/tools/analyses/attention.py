@@ -49,9 +49,6 @@ def attention(
     --threshold times the largest. Inputs are cut from the text without regard to sentences, as
     the rank is at most the number of tokens. A model without scores of positions alone is left out,
     with a note.
-
-    Raises:
-        UsageError: no model has scores of positions alone, or what is wrong with the files.
     """
     if length < 2 or inputs < 1 or not 0 <= threshold < 1:
         raise UsageError("--length takes 2 or more, --inputs 1 or more, --threshold 0 or up to 1")

@@ -40,9 +40,6 @@ def position_maps(
 
     Returns:
         For each layer, from 0, ``(heads, n, n)``: queries, keys.
-
-    Raises:
-        UsageError: the encoding's scores depend on the content, or it has none.
     """
     positions = _positions(encoder, length)
     terms = encoder.embed_positions(positions)

@@ -40,9 +40,6 @@ def shift_invariance(
     (and of its LayerNorm in pre-norm models), at all tokens, the end of sentence included.
 
     Learned positions have no vectors beyond their table; such offsets have no figure, and a note.
-
-    Raises:
-        UsageError: offsets that are not rising from 0 or more, and what is wrong with the files.
     """
     if not offsets or offsets[0] < 0 or any(a >= b for a, b in zip(offsets, offsets[1:])):
         raise UsageError("--offsets takes rising whole numbers from 0 on, such as 0,100,250,500")

@@ -46,9 +46,6 @@ def swap(
 
     Our reading: whatever the number of separators in an output, its first or last part is taken; a
     note says how many outputs have a wrong number. An output without any is its own first and last.
-
-    Raises:
-        UsageError: no such separator, no joined sentences, and what is wrong with the files.
     """
     if pairs < 1:
         raise UsageError(f"--pairs must be 1 or more, not {pairs}")

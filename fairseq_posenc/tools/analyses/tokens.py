@@ -51,9 +51,6 @@ def tokens(
     token, as it calls the last row the low-frequency region; ranks are by the counts of the
     dictionary, which of a joint one are those of both languages. The end of sentence and
     ``<unk>`` are not counted. Equal scores count half, so that A and B exchanged give 1 - share.
-
-    Raises:
-        UsageError: not two models, or what is wrong with the files or bins.
     """
     if len(models) != 2:
         raise UsageError(f"--models takes two models to compare, A and B, not {len(models)}")

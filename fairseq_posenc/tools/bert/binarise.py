@@ -85,9 +85,6 @@ def binarise(
             language, if tokens are to be counted by language, a :class:`Language`.
         split_lines: whether to split lines into sentences; otherwise a line is a sentence.
         progress: called with the number of lines that were done since the last call.
-
-    Raises:
-        UsageError: there is no text, a file cannot be written, or a process died.
     """
     dictionary = subwords.load_dictionary(folder)
     # each process loads the models by itself, as they are in the folder now

@@ -81,10 +81,6 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
             headings ``= = Heading = =`` are left out, as BERT does with headers, and empty lines
             alone divide nothing; also if it is ``blank`` and a file begins with such a line. In
             wikiextractor's files it is ``<doc …>`` and ``</doc>``; titles are left out.
-
-    Raises:
-        UsageError: as :func:`stream_lines`, plain text is a table or JSON, or a parquet file or a
-            line of JSON is damaged or has no ``text``.
     """
     for file in files:
         texts = _texts(file)
@@ -181,10 +177,6 @@ def find_corpora(arguments: Sequence[str], language_folders: bool = False) -> Li
             Folders are searched to any depth, in alphabetic order; hidden files and unfinished
             ones (``.part``) are left out.
         language_folders: arguments are folders whose sub-folders are named by language.
-
-    Raises:
-        UsageError: a path does not exist or holds no files, or some arguments name a language
-            and others none.
     """
     paths: Dict[str, List[str]] = {}
     for argument in arguments:

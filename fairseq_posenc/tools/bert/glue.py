@@ -47,9 +47,6 @@ def prepare(
 
     Returns:
         Examples per split, and descriptions of the lines left out.
-
-    Raises:
-        UsageError: malformed lines, and whatever is wrong with the files.
     """
     model = subwords.load(subwords_folder)
     problems: List[str] = []

@@ -69,10 +69,6 @@ def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, GlueSpli
     Returns:
         Splits by name, ``train``, ``valid``, ``valid1``, ``test``, …, and ``valid-de`` and so on if
         the task has languages. Only rows whose language can be read count for ``skipped`` there.
-
-    Raises:
-        UsageError: a file is missing, unreadable, empty, lacks a column, or has no good line; a
-            line of a test set is malformed.
     """
     splits: Dict[str, GlueSplit] = {}
     for source in _sources(task, folder):

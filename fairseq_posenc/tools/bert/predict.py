@@ -53,9 +53,6 @@ def predict(
 
     Returns:
         What ``score.json`` holds.
-
-    Raises:
-        UsageError: no such checkpoint or subset, or a checkpoint whose task predicts nothing.
     """
     begin = time.perf_counter()
     model, task = load(path, data)
@@ -104,11 +101,7 @@ def precision_of(path: str) -> Dict[str, Optional[str]]:
 
 
 def load(path: str, data: str) -> Tuple[Any, Any]:
-    """Return the model of a checkpoint, and its task, looking at the folder ``data``.
-
-    Raises:
-        UsageError: the checkpoint is missing or damaged, or its task predicts nothing.
-    """
+    """Return the model of a checkpoint, and its task, looking at the folder ``data``."""
     model, task, name = load_any(path, data)
     if not hasattr(task, "predict"):
         raise UsageError(
@@ -125,10 +118,6 @@ def load_any(path: str, data: str, languages: Optional[Languages] = None) -> Tup
     The task looks at the folder ``data``. Where a checkpoint does not tell its languages, as one of
     many languages, they are ``languages``, or those of the folder, which then has a single pair.
     Without ``languages`` they do not matter, and the first of the folder are taken.
-
-    Raises:
-        UsageError: the checkpoint is missing or damaged, the folder has several pairs of languages
-            and nothing tells which, or the checkpoint is of others than ``languages``.
     """
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")

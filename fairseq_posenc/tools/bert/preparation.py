@@ -74,11 +74,6 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
 
     Returns:
         What the splits hold that were made in this run.
-
-    Raises:
-        UsageError: options that exclude each other, texts that are missing, empty or not UTF-8, a
-            vocabulary that is too small for its characters, a folder that cannot be written or
-            was made with other options.
     """
     _check(options)
     folder, steps = options.output, _TextFolder(options, say)

@@ -21,9 +21,6 @@ def repetitions(sizes: Dict[str, int], exponent: float = EXPONENT) -> Dict[str, 
     Args:
         sizes: lines of each language.
         exponent: 1 keeps the shares as they are, 0 makes all languages equal.
-
-    Raises:
-        UsageError: the exponent is not within 0…1.
     """
     if not 0 <= exponent <= 1:
         raise UsageError(f"the sampling exponent must be within 0…1, not {exponent}")

@@ -60,10 +60,6 @@ def prepare(
     Returns:
         How many questions, contexts, tokens of questions and of contexts there are, the file, and
         :func:`reachable`.
-
-    Raises:
-        UsageError: whatever is wrong with the file or the options, or the folder holds splits that
-            were made with other subwords, or cannot be written.
     """
     # other names make no file, or fairseq's options cannot hold them
     if not re.fullmatch(r"\w[\w-]*", split):

@@ -70,11 +70,6 @@ def read(
         scored: no question may be left out, as scores could not be compared with others'.
         prefix: take only questions whose id begins so; TyDiQA-GoldP's training file holds all
             languages and names them there (``english-``).
-
-    Raises:
-        UsageError: the file cannot be read, is not JSON, has another structure, or holds no
-            question; unless they are skipped, also a question without id, text or answers where
-            others have some or at its place, and in a scored set an id that occurs twice.
     """
     contexts, questions, dropped, misplaced = squad_file = SquadFile([], [], [], [])
     seen: Set[str] = set()

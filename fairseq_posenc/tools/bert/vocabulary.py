@@ -42,10 +42,6 @@ def learn_wordpiece(lines: Lines, folder: str, size: int, cased: bool = False) -
     Args:
         lines: called twice; gives an iterator over the lines.
         size: of the vocabulary with the five special tokens; a small corpus gives fewer.
-
-    Raises:
-        UsageError: there is no text, the size cannot hold the characters, or the folder cannot be
-            written.
     """
     tokenizers = library("tokenizers")
     # without this, processes that are started later print a warning
@@ -112,10 +108,6 @@ def learn_sentencepiece(
         lines: called once; gives an iterator over the lines, which the library keeps in memory.
         size: of the vocabulary with the five special tokens; a small corpus gives fewer.
         character_coverage: share of the text's characters that get a piece; the rest is ``<unk>``.
-
-    Raises:
-        UsageError: there is no text, the size cannot hold the characters, or the folder cannot be
-            written.
     """
     try:
         model = train_unigram(
@@ -198,11 +190,7 @@ def _explained(error: RuntimeError, size: int) -> UsageError:
 
 
 def copy_subwords(model: Subwords, folder: str) -> None:
-    """Copy a subword model and its ``dict.txt`` (made anew if there is none) into a folder.
-
-    Raises:
-        UsageError: the folder cannot be written.
-    """
+    """Copy a subword model and its ``dict.txt`` (made anew if there is none) into a folder."""
     dictionary = os.path.join(os.path.dirname(model.file), DICTIONARY)
     learnt_by = os.path.join(os.path.dirname(model.file), VERSION)
     files = [(learnt_by, VERSION)] if os.path.isfile(learnt_by) else []

@@ -91,9 +91,6 @@ def find_questions(folder: str, official: bool = False) -> Tuple[List[TestFile],
 
     Files of other languages than a benchmark's are left out. With ``official`` the folder need not
     be there: the files are those of the benchmarks' own layout.
-
-    Raises:
-        UsageError: there is no file, or a benchmark's folder holds none where it should be.
     """
     test_files: List[TestFile] = []
     missing = []

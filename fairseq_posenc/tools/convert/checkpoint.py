@@ -130,11 +130,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> ExportSource:
-    """Read a checkpoint of one of some ``kinds`` of models; nothing in it is run.
-
-    Raises:
-        UsageError: it is missing, damaged, or of no such model.
-    """
+    """Read a checkpoint of one of some ``kinds`` of models; nothing in it is run."""
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")
     return read_state(read_trained(path), path, kinds)
@@ -162,9 +158,6 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
         state: its options are replaced by those that may be followed.
         path: for messages.
         kinds: the models that are taken.
-
-    Raises:
-        UsageError: it is of no such model, or its weights do not fit its options.
     """
     check_options(state, path, builds=False)
     try:
@@ -231,9 +224,6 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
     Args:
         source: the model.
         folder: of the binarised data of the training.
-
-    Raises:
-        UsageError: they are missing, or others.
     """
     dictionaries = {}
     for stack, file in zip(source.stacks, _dictionary_files(source, folder)):
@@ -272,9 +262,6 @@ def read_sentences(source: ExportSource, folder: str, most: int) -> Dict[str, Li
     """Return sentences of the training's data, as numbers with EOS, by the model's stacks.
 
     They are of its test set, or else of that for validation or training; none if there is none.
-
-    Raises:
-        UsageError: the data are damaged.
     """
     sentences: Dict[str, List[List[int]]] = {stack: [] for stack in source.stacks}
     for split in ("test", "valid", "train"):

@@ -49,10 +49,6 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
 
     Returns:
         What the user should know, one line each.
-
-    Raises:
-        UsageError: the checkpoint is not of a ``posenc_transformer``, or stock fairseq cannot hold
-            it; ``output`` exists and ``force`` is not set, or cannot be written.
     """
     if os.path.exists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")

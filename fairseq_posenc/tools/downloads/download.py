@@ -36,11 +36,7 @@ class Checksum(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Checksum":
-        """Read hexadecimal digits, whose number tells MD5, SHA-1, SHA-256 and SHA-512.
-
-        Raises:
-            UsageError: it is not one of these.
-        """
+        """Read hexadecimal digits, whose number tells MD5, SHA-1, SHA-256 and SHA-512."""
         algorithms = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
         digits = text.strip().lower()
         if not re.fullmatch("[0-9a-f]+", digits) or len(digits) not in algorithms:
@@ -48,11 +44,7 @@ class Checksum(NamedTuple):
         return cls(algorithms[len(digits)], digits)
 
     def check(self, path: str) -> None:
-        """Compare with the digest of a file.
-
-        Raises:
-            UsageError: the file has another one.
-        """
+        """Compare with the digest of a file."""
         digest = file_digest(path, self.algorithm)
         if digest != self.value:
             raise UsageError(f"the {self.algorithm} of {path} is {digest}, not {self.value}")
@@ -72,10 +64,6 @@ def download(
         path: the file to write; folders on the way are made.
         checksum: what the file must have.
         quiet: show no progress.
-
-    Raises:
-        UsageError: no mirror gives the file whole, the file that is there has another checksum,
-            the file cannot be written, or curl is not installed.
     """
     for url in urls:
         if not re.match(r"https?://[^/@]+(/|$)", url):

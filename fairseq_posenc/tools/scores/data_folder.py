@@ -35,9 +35,6 @@ def languages_of_data(
     Models of both directions, and of several pairs, may have been trained on one folder: the
     direction is that of the ``output``, as far as it tells, or the one ``requested``, or that of
     the names of the files. Without a folder none is known.
-
-    Raises:
-        UsageError: the folder has no pair of languages, or several and nothing tells which.
     """
     if not data:
         return Languages()
@@ -74,9 +71,6 @@ def set_trained_lengths(texts: TestSet, data: str) -> None:
 
     Both are None where they are not known. Pairs that fairseq-train left out as longer than the
     model's positions count too.
-
-    Raises:
-        UsageError: the data are damaged.
     """
     languages = languages_of_data(data, texts.names, texts.names)
     sizes = list(training_sizes(data, "train", languages.source or "", languages.target or ""))
@@ -109,9 +103,6 @@ def translated_split(
 
     Returns:
         0 where no split of at least ``count`` sentences has the text.
-
-    Raises:
-        UsageError: the data are damaged.
     """
     folder, lines = first_folder(data), texts["S"] or texts["T"]
     sampled = sorted(number for number, line in lines.items() if line.strip())
@@ -161,9 +152,6 @@ def check_pieces(
         data: the folder.
         hypotheses: its H-lines.
         target: the target language, if given.
-
-    Raises:
-        UsageError: it is of a model of other data.
     """
     tokens = Counter(token for line in hypotheses for token in line.split())
     if not data or not any(token.endswith("@@") or "\u2581" in token for token in tokens):

@@ -60,11 +60,6 @@ def read_generate_output(
         expected: the number of sentences of the test set, if known.
         data: the binarised folder, which knows how many sentences its splits have. Without both a
             missing sentence at the very end cannot be noticed.
-
-    Raises:
-        UsageError: the hypotheses were made with the references in sight, no such lines, sentences
-            without a hypothesis (ids are counted from 0), a sentence given twice, a line
-            cut short or torn by a log message.
     """
     lines = read_lines(path)
     texts_of, lengths = _texts_by_letter(path, lines)
@@ -108,11 +103,7 @@ def read_generate_output(
 
 
 def compare_models(path: str, scores: str) -> List[str]:
-    """Return a remark if an output and the scores of references name two files of models.
-
-    Raises:
-        UsageError: the models have other encodings.
-    """
+    """Return a remark if an output and the scores of references name two files of models."""
     of_output, of_scores = (
         read_options([line for line in read_lines(file) if not _LINE.fullmatch(line)])
         for file in (path, scores)

@@ -69,9 +69,6 @@ class GenerationOptions(NamedTuple):
             path: of the output.
             tags: of languages at the beginning of each T-line, which a prefix may give away.
             constrained: whether the output has lines of constraints, as of fairseq-interactive.
-
-        Raises:
-            UsageError: they were.
         """
         forced = tags + (self.value("decoder_langtok") == "True")
         for name, reason in _REFUSED.items():

@@ -55,10 +55,6 @@ def read_texts(
     Each sentence may have several references: in several files, or separated by tabs in one.
     A ``reference`` and the kind of subwords that are not given are those that posenc prepare
     translation left in ``data``.
-
-    Raises:
-        UsageError: neither output nor hypotheses with references, or both; files that cannot be
-            read or have different numbers of lines; languages that are not known.
     """
     if bool(generated) == bool(hypothesis) or (hypothesis and not reference):
         raise UsageError("give either --generated, or --hypothesis and --reference")

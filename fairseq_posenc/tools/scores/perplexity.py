@@ -79,9 +79,6 @@ def read_text(
 
     Words and bytes are those of ``raw``, or else of what the tokens spell; ``<unk>`` spells
     nothing, so that a text with unknown tokens and no ``raw`` has none.
-
-    Raises:
-        UsageError: the subset is missing or empty, or ``raw`` has other sentences.
     """
     lines = data_utils.load_indexed_dataset(os.path.join(folder, subset), dictionary)
     if lines is None or not len(lines):
@@ -235,9 +232,6 @@ def check_same_symbols(models: Dict[str, List[Any]]) -> None:
 
     Args:
         models: dictionaries of the models by name and seed.
-
-    Raises:
-        UsageError: they have not.
     """
     first, dictionaries = next(iter(models.items()))
     for name, of_model in models.items():

@@ -79,9 +79,6 @@ def check_reference(
         sources: the sources in any form, if known.
         hypotheses: in any form.
         languages: of the sources and references.
-
-    Raises:
-        UsageError: they are of other sentences, shifted, or the sources.
     """
     reference_grams = LineGrams(reference)
     output_grams = LineGrams(output_references) if output_references else None
@@ -111,9 +108,6 @@ def check_further(path: str, lines: Sequence[str], texts: TestSet) -> List[str]:
         path: of the further ones, for messages.
         lines: their raw text.
         texts: hypotheses, sources, and references that were checked.
-
-    Raises:
-        UsageError: they are shifted, or the sources.
     """
     sources = texts.source or texts.source_tokens
     check_reference(path, lines, None, sources, texts.hypothesis, texts.languages)

@@ -35,12 +35,7 @@ def read_numbers(path: str, count: int) -> List[int]:
 
 
 def read_references(paths: Sequence[str]) -> Dict[str, List[str]]:
-    """Return the references of all sentences by file and column; tabs part several in one file.
-
-    Raises:
-        UsageError: files of different numbers of lines, most lines have several references and
-            others fewer, or the same references come twice.
-    """
+    """Return the references of all sentences by file and column; tabs part several in one file."""
     references: Dict[str, List[str]] = {}
     for path in paths:
         count = len(next(iter(references.values()), []))

@@ -275,11 +275,7 @@ class CellScore:
 
 
 def read_score(path: str, test: Optional[str] = None) -> Score:
-    """Read a result of ``posenc score``, or one test set of a ``score.json`` of ``score_cell``.
-
-    Raises:
-        UsageError: it is missing, or not such a file; the message names the member that is wrong.
-    """
+    """Read a result of ``posenc score``, or one test set of a ``score.json`` of ``score_cell``."""
     content = read_json(path)
     if not test:
         return from_json(Score, content, path, "posenc score --output")

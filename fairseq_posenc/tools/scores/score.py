@@ -82,9 +82,6 @@ def evaluate(
     """Return the figures of a test set; the arguments are the options of ``posenc score``.
 
     ``files`` are other arguments of :func:`read_texts`.
-
-    Raises:
-        UsageError: options that exclude each other, and whatever is wrong with the files.
     """
     texts = read_texts(data=data, **files)
     scorer = Scorer(texts.languages.target or "", metrics)

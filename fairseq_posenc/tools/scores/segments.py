@@ -42,9 +42,6 @@ def read_segment_scores(name: str, path: str, texts: TestSet) -> np.ndarray:
         path: a number a line, what ``comet-score --to_json`` writes of one system, or an object of
             JSON a line, as MetricX writes them.
         texts: the test set; where the file has its texts, these are compared.
-
-    Raises:
-        UsageError: a name that is taken or odd, a file that is neither, or is of other sentences.
     """
     if not re.fullmatch(r"[A-Za-z][\w.+-]{0,39}", name):
         raise UsageError(f"--segment-scores: {name!r} is not a name such as COMET")
@@ -135,10 +132,6 @@ def read_reference_bits(path: str, texts: TestSet, generated: Optional[str] = No
         path: what ``fairseq-generate --score-reference`` printed.
         texts: the test set.
         generated: what it printed of the translations, where it did.
-
-    Raises:
-        UsageError: the file is another one, lacks sentences, or is of other sentences, or of a
-            model with another encoding.
     """
     lines: Dict[str, Dict[int, str]] = {letter: {} for letter in "THP"}
     for line in stream_lines(path):

@@ -128,11 +128,7 @@ class TaskScore:
 
 
 def read_task_score(path: str) -> TaskScore:
-    """Read a result of ``posenc predict``.
-
-    Raises:
-        UsageError: it is missing, or not such a file; the message names the member that is wrong.
-    """
+    """Read a result of ``posenc predict``."""
     return from_json(TaskScore, read_json(path), path, "posenc predict")
 
 

@@ -12,11 +12,7 @@ _ENTITY = re.compile("&(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);")
 
 
 def check_joined(texts: TestSet) -> None:
-    """Refuse subwords on one side beside words on the other.
-
-    Raises:
-        UsageError: most lines have marks of subwords, and few of the other side have.
-    """
+    """Refuse subwords on one side beside words on the other."""
     sides = {"hypotheses": texts.hypothesis, "references": texts.reference}
     marked = {side: sum(bool(_PIECE.search(s)) for s in lines) for side, lines in sides.items()}
     for side, beside in (("hypotheses", "references"), ("references", "hypotheses")):

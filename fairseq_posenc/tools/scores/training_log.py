@@ -117,9 +117,6 @@ def validation_losses(path: str) -> Dict[int, float]:
     It is fairseq's ``nll_loss``, without label smoothing, or ``loss`` where a criterion logs no
     other, as of masked language models and classification. Where a training was resumed, what it
     had trained beyond its checkpoint does not count.
-
-    Raises:
-        UsageError: the file is unreadable, no log of ``--log-format simple``, or has no validation.
     """
     losses: Dict[int, float] = {}
     if os.path.isfile(path) and os.path.getsize(path) == 0:
@@ -197,9 +194,6 @@ def read_curves(arguments: Sequence[str]) -> Curves:
 
     Without ``NAME=``, runs are named as by :func:`read_runs`. A training that was ended before its
     first validation is left out, and named on standard error.
-
-    Raises:
-        UsageError: a log is unreadable, or none has a validation.
     """
     curves: Curves = {}
     messages = []

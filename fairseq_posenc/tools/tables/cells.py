@@ -73,13 +73,7 @@ class Cell(NamedTuple):
 
 
 def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
-    """Return the cells of a folder of runs, sorted by their folders.
-
-    Raises:
-        UsageError: no cells, options without an encoding, an unknown task, a learning rate that is
-            not a number, a file that is not a result, or results that cannot be compared: of other
-            sentences or signatures (versions of sacreBLEU aside), of other subsets or metrics.
-    """
+    """Return the cells of a folder of runs, sorted by their folders."""
     make = _fine_tuning_cell if fine_tuning else _translation_cell
     cells, conditions = [], []
     finished: Dict[Any, str] = {}
@@ -211,11 +205,7 @@ def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
 def _result(
     path: Path, description: Mapping[str, str], record: Type[Any], origin: str
 ) -> Tuple[Any, str]:
-    """Return the content of ``score.json``, None if it is not there, and the state of its cell.
-
-    Raises:
-        UsageError: also if it notes another training than ``description``.
-    """
+    """Return the content of ``score.json``, None if it is not there, and the state of its cell."""
     file = path / "score.json"
     if file.exists():
         result = from_json(record, read_json(str(file)), str(file), origin)

@@ -56,10 +56,6 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
 
     Returns:
         A line per file: where it is from.
-
-    Raises:
-        UsageError: a task is not trained, or has no predictions of its test set, or of other rows
-            than the leaderboard's.
     """
     best = best_cells([cell for cell in read_cells(folder, fine_tuning=True) if cell.row == row])
     lines: Dict[str, List[str]] = {}

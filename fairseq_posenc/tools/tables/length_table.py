@@ -24,10 +24,6 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     they are over seeds and sentences, see :mod:`fairseq_posenc.tools.scores.intervals`; a
     difference of two runs is that of pairs of seeds where both have the same, which ``posenc score
     --note seed=…`` tells (without that note, as many, in their order), and otherwise Welch's.
-
-    Raises:
-        UsageError: results without bins or statistics, or that cannot be compared: of other bins,
-            test sets, training sets or signatures (the version of sacreBLEU aside).
     """
     scores = [(name, score) for name, seeds in runs.items() for score in seeds]
     check_comparable((name, conditions(name, score, metric)) for name, score in scores)

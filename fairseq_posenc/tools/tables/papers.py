@@ -162,11 +162,7 @@ def load(name: str) -> PaperTable:
 
 
 def parse_options(options: str) -> Tuple[str, Dict[str, str]]:
-    """Return an encoding and its options by flag: ``''`` for one without value, numbers as such.
-
-    Raises:
-        UsageError: there is no encoding, or a value where an option should be.
-    """
+    """Return an encoding and its options by flag: ``''`` for one without value, numbers as such."""
     encoding, *words = options.split() or [""]
     values: Dict[str, str] = {}
     flag = ""

@@ -103,10 +103,6 @@ def read_report(
             each has a table and a picture, and the first chooses sentences and has p-values.
         lower_is_better: of a first metric that was read from a file; of ours it is known.
         remarks: sentences that come before its own.
-
-    Raises:
-        UsageError: as that function, a run that is not there, or ``lower_is_better`` of a metric
-            of ours of which it is not.
     """
     if of_tasks(arguments):
         refused = {"--beside": beside, "--lower-is-better": lower_is_better, "--test": test}

@@ -15,12 +15,7 @@ Runs = Dict[str, List[Score]]
 
 
 def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
-    """Read results by name, of ``score_cell`` those of a test set; several of a name are seeds.
-
-    Raises:
-        UsageError: a file that is missing or not from ``posenc score --output`` (``score_cell``),
-            a training that is given twice, or seeds of one name with other positions.
-    """
+    """Read results by name, of ``score_cell`` those of a test set; several of a name are seeds."""
     runs: Runs = {}
     encodings: Dict[str, Tuple[str, str]] = {}
     places: Dict[Any, Tuple[str, str]] = {}

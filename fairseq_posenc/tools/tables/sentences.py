@@ -56,11 +56,7 @@ def _faults(score: Score, members: Sequence[int]) -> Tuple[float, float, float]:
 
 
 def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List[Differing]]:
-    """Return, by range, the sentences whose translations differ most in chrF, of a seed of both.
-
-    Raises:
-        UsageError: results without translations, or without chrF.
-    """
+    """Return, by range, the sentences whose translations differ most in chrF, of a seed of both."""
     pair = next(iter(common_seeds(first, second).values()), (first[0], second[0]))
     texts, more_texts = (score.texts for score in pair)
     has_chrf = "chrf" in texts.statistics.keys() & more_texts.statistics

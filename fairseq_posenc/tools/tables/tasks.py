@@ -59,11 +59,7 @@ class Column(NamedTuple):
 
 
 def of_tasks(arguments: Sequence[str]) -> bool:
-    """Return whether results are of ``posenc predict``, and not of ``posenc score``.
-
-    Raises:
-        UsageError: a file is missing or not JSON, or there are results of both.
-    """
+    """Return whether results are of ``posenc predict``, and not of ``posenc score``."""
     paths = [named_path(argument)[1] for argument in arguments]
     predicted = [path for path in paths if is_task_score(path)]
     if 0 < len(predicted) < len(paths):
@@ -91,13 +87,7 @@ def table_of(arguments: Sequence[str], metric: Optional[str], test: Optional[str
 
 
 def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
-    """Read results by name; several of one name are its tasks, learning rates and seeds.
-
-    Raises:
-        UsageError: a file that is missing or not from ``posenc predict``, one without results by
-            example, or with others than those of its figures, a training that is given twice, or
-            seeds of one name with other positions.
-    """
+    """Read results by name; several of one name are its tasks, learning rates and seeds."""
     runs: TaskRuns = {}
     paths: Dict[Any, str] = {}
     encodings: Dict[str, Tuple[str, str]] = {}
@@ -141,9 +131,6 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
     Args:
         runs: of :func:`read_task_runs`.
         metric: the only one; the main metric of each task without.
-
-    Raises:
-        UsageError: results that cannot be compared, or none with that metric.
     """
     chosen, rates = _of_best_learning_rates(runs)
     scores = [(name, score) for name, results in chosen.items() for score in results]

@@ -60,9 +60,6 @@ def measure(model: nn.Module, **inputs: Tensor) -> Dict[str, Any]:
     Returns:
         ``version``; ``channels`` per stack; ``omegas`` and ``variances`` (the pair v_in, v_out)
         per stack and layer, by the name of the parameter.
-
-    Raises:
-        UsageError: a layer was left out by LayerDrop, or the variance is not finite.
     """
     stacks = {side: _Stack(getattr(model, side)) for side in ("encoder", "decoder")}
     model.train()

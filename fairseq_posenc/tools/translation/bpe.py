@@ -29,10 +29,6 @@ def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) 
         codes: the file to write.
         operations: merges to learn; fewer if the text has no more pairs that occur twice.
         workers: processes that count.
-
-    Raises:
-        UsageError: an input is missing, empty or not UTF-8, there is nothing to learn, or the codes
-            cannot be written.
     """
     if operations < 1:
         raise UsageError(f"cannot learn {operations} BPE operations")
@@ -67,10 +63,6 @@ def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
         source: tokenised text, plain or compressed.
         destination: the file to write.
         workers: processes.
-
-    Raises:
-        UsageError: a file is missing, empty or not UTF-8, the codes are not codes, a line of the
-            text has a carriage return inside, or the output cannot be written.
     """
     # loaded here, the codes are checked once, and forked processes have them
     _encoder.cache_clear()

@@ -59,10 +59,6 @@ def clean(
 
     Returns:
         The number of pairs kept, and how many were dropped for which reason.
-
-    Raises:
-        UsageError: a file is missing, empty or not UTF-8, the files differ in length, or cannot be
-            written.
     """
     # not before: plans of recipes run without libraries
     from tqdm import tqdm

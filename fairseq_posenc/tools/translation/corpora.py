@@ -206,11 +206,7 @@ CORPORA: Dict[str, Corpus] = {
 
 
 def named(name: str) -> Corpus:
-    """Return a corpus by its name, which may have its languages in either order.
-
-    Raises:
-        UsageError: no corpus has that name.
-    """
+    """Return a corpus by its name, which may have its languages in either order."""
     if name in CORPORA:
         return CORPORA[name]
     year, source, target = name.split("_") if name.count("_") == 2 else (name, "", "")

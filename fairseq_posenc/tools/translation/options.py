@@ -46,11 +46,7 @@ class TranslationOptions:
 
 
 def check_options(options: TranslationOptions) -> None:
-    """Check options, before any text is read.
-
-    Raises:
-        UsageError: some exclude each other, are missing or out of bounds.
-    """
+    """Check options, before any text is read."""
     for option, language in zip(("--source-lang", "--target-lang"), options.languages):
         check_language(language, option)
     if options.source_lang == options.target_lang:

@@ -26,11 +26,7 @@ Languages = Tuple[str, str]
 
 
 def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str]) -> Iterator[Pair]:
-    """Yield the lines of two sides of a text.
-
-    Raises:
-        UsageError: one has more lines than the other; ``names`` tell which.
-    """
+    """Yield the lines of two sides of a text."""
     number = 0
     for number, pair in enumerate(zip_longest(first, second), 1):
         if None in pair:
@@ -40,11 +36,7 @@ def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str])
 
 
 def find_files(prefix: str, languages: Languages) -> Tuple[str, str]:
-    """Return ``prefix.<language>`` for both languages, or compressed where only that is there.
-
-    Raises:
-        UsageError: the prefix is itself a file, of both languages.
-    """
+    """Return ``prefix.<language>`` for both languages, or compressed where only that is there."""
     first, second = (existing(f"{prefix}.{language}") for language in languages)
     if os.path.isfile(prefix) and not (os.path.exists(first) or os.path.exists(second)):
         line = next(stream_lines(prefix))  # which says more of a TMX file
@@ -60,12 +52,7 @@ def find_files(prefix: str, languages: Languages) -> Tuple[str, str]:
 
 
 def pairs_of_files(prefix: str, languages: Languages) -> Iterator[Pair]:
-    """Yield the lines of ``prefix.<language>``, plain, ``.gz``, ``.bz2`` or ``.xz``.
-
-    Raises:
-        UsageError: as :func:`fairseq_posenc.files.stream_lines`, a file is a table or
-            JSON, or the files differ in length.
-    """
+    """Yield the lines of ``prefix.<language>``, plain, ``.gz``, ``.bz2`` or ``.xz``."""
     first, second = find_files(prefix, languages)
     for path in (first, second):
         check_plain(path)
@@ -82,10 +69,6 @@ def pairs_of_archive(
     The archive is read twice at the same time, and to its end, so that damage is noticed wherever
     it is. The folders of members do not count. ``sentences`` takes those that count from the lines
     of each.
-
-    Raises:
-        UsageError: the archive is missing, damaged or lacks a member, or a member is empty, holds
-            invalid UTF-8 (the line is named), or has fewer lines than the other.
     """
     first, second = (f"{path}: {member}" for member in members)
     sides = [sentences(_member_lines(path, member)) for member in members]
@@ -96,9 +79,6 @@ def pairs_of_tables(path: str, pattern: str, columns: Sequence[int]) -> Iterator
     """Yield two columns, from 0, of all tables in a tar archive whose names fit a pattern.
 
     Columns are divided by tabs. Lines without one are left out, as Tensor2Tensor does.
-
-    Raises:
-        UsageError: as :func:`pairs_of_archive`, or a line has too few columns.
     """
     for number, line in enumerate(_member_lines(path, pattern), 1):
         cells = line.split("\t")
@@ -136,9 +116,6 @@ def writing(prefix: str, languages: Languages) -> Iterator[Callable[[Iterable[Pa
     """Give a function that writes pairs to ``prefix.<language>``, both files or none.
 
     The function may be called several times; it returns the number of pairs that it wrote.
-
-    Raises:
-        UsageError: the files cannot be written.
     """
     with replacing_all() as begin:
         streams = [begin(f"{prefix}.{language}") for language in languages]
@@ -155,10 +132,6 @@ def writing(prefix: str, languages: Languages) -> Iterator[Callable[[Iterable[Pa
 
 
 def write_pairs(prefix: str, languages: Languages, pairs: Iterable[Pair]) -> int:
-    """Write pairs to ``prefix.<language>``, both files or none; return their number.
-
-    Raises:
-        UsageError: the files cannot be written.
-    """
+    """Write pairs to ``prefix.<language>``, both files or none; return their number."""
     with writing(prefix, languages) as write:
         return write(pairs)

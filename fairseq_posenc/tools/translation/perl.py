@@ -19,11 +19,7 @@ _SCRIPTS = {
 
 
 def check_moses(checkout: Optional[str]) -> Dict[str, str]:
-    """Return the paths of the scripts by their names; none without a checkout.
-
-    Raises:
-        UsageError: one is missing, or there is no perl.
-    """
+    """Return the paths of the scripts by their names; none without a checkout."""
     if checkout is None:
         return {}
     scripts = {name: os.path.join(checkout, path) for name, path in _SCRIPTS.items()}
@@ -42,9 +38,6 @@ def tokenise(lines: List[str], moses: Moses, checkout: Optional[str] = None) -> 
         lines: without line feeds.
         moses: what is done; the order is that of :func:`tokenise_lines`.
         checkout: of mosesdecoder.
-
-    Raises:
-        UsageError: a script or perl is missing or fails.
     """
     if checkout is None:
         return tokenise_lines(lines, moses)

@@ -59,10 +59,6 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
 
     Returns:
         The number of pieces.
-
-    Raises:
-        UsageError: a file is missing, empty or not UTF-8, there is no text, the size cannot hold
-            the characters, or the folder cannot be written.
     """
     total, characters = _count(files)
     least = len(characters | {"\u2581", *_ALONE})

@@ -62,11 +62,6 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     what fairseq-preprocess writes with a joined dictionary, and ``sentencepiece.model``, or
     ``codes`` and ``tokeniser.json``, for ``from_pretrained``. What is made on the way lies in its
     folder ``text``, which is removed in the end.
-
-    Raises:
-        UsageError: options that exclude each other, text that is missing, empty, not UTF-8 or of
-            different length on the two sides, no pair left, or a folder that cannot be written or
-            was made with other options.
     """
     check_options(options)
     job = _Preparation(options, say)

@@ -35,10 +35,6 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int =
 
     Returns:
         What is in ``counts.json``: the ``kind`` (``bpe`` or ``tok``) and the pairs of every set.
-
-    Raises:
-        UsageError: text or an archive is missing, damaged or not UTF-8, two sides differ in length,
-            a test set has other lines than its archive, or the folder cannot be written.
     """
     tests_only = corpus._replace(train=[])
     check_folder(tests_only, raw)

@@ -53,9 +53,6 @@ def keep(
         folder: has the binarised data.
         corpus: tells how text was tokenised; None: by ``posenc prepare tokenise``.
         normalise_punctuation: that option of ``posenc prepare tokenise``.
-
-    Raises:
-        UsageError: the codes are not codes, or the folder is missing or cannot be written.
     """
     BytePairEncoder(codes)
     if not os.path.isdir(folder):

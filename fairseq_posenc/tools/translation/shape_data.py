@@ -61,10 +61,6 @@ def write_setting(
 
     Returns:
         The numbers of pairs read and written.
-
-    Raises:
-        UsageError: a file is missing, empty or not UTF-8, the files differ in length, or cannot be
-            written.
     """
     read = 0
 

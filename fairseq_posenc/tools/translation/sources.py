@@ -97,11 +97,7 @@ def _of_parts(parts: Sequence[Part]) -> List[Download]:
 
 
 def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[Pair]:
-    """Yield the sentence pairs of a part of a corpus, from its archive in the folder of downloads.
-
-    Raises:
-        UsageError: see :func:`~fairseq_posenc.tools.translation.pairs.pairs_of_archive`.
-    """
+    """Yield the sentence pairs of a part of a corpus, from its archive in the folder of downloads."""
     archive = os.path.join(raw, saved_name(part.url))
     if part.columns:
         return pairs_of_tables(archive, part.stem, [part.columns[code] for code in languages])
@@ -110,11 +106,7 @@ def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[
 
 
 def check_folder(corpus: Corpus, raw: str) -> None:
-    """Check that all files are in the folder of downloads.
-
-    Raises:
-        UsageError: some are not there.
-    """
+    """Check that all files are in the folder of downloads."""
     missing = [file for file in downloads(corpus) if not os.path.exists(f"{raw}/{file.name}")]
     if missing:
         more = f", and {len(missing) - 1} more files" if missing[1:] else ""
@@ -133,10 +125,6 @@ def read_test_set(text: TestText, languages: Tuple[str, str], raw: str) -> List[
         text: sacreBLEU's name of the set, or its parts.
         languages: of source and target.
         raw: folder of the downloads.
-
-    Raises:
-        UsageError: an archive is missing, damaged or lacks a file, or a file is empty, holds
-            invalid UTF-8, or has fewer sentences than the other.
     """
     if not isinstance(text, str):
         return [pair for part in text for pair in _all_of(part, languages, raw)]

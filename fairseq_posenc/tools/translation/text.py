@@ -55,10 +55,6 @@ def prepare_text(
     Returns:
         What is in ``counts.json``: pairs of every set; of every part of the training text those
         read, kept, held out, and dropped by reason.
-
-    Raises:
-        UsageError: a file is missing, damaged, empty or not UTF-8, two sides differ in length, no
-            pair is left, the folder cannot be written, or the checkout is not mosesdecoder.
     """
     perl.check_moses(checkout)
     check_folder(corpus, raw)

@@ -23,10 +23,6 @@ def tokenise_file(
         moses: how.
         workers: processes.
         checkout: of mosesdecoder, for its Perl scripts rather than sacremoses.
-
-    Raises:
-        UsageError: the input is missing, empty or not UTF-8, the output cannot be written, or the
-            checkout is not mosesdecoder.
     """
     perl.check_moses(checkout)
     work = functools.partial(perl.tokenise, moses=moses, checkout=checkout)

@@ -61,10 +61,6 @@ def to_ctranslate2(
 
     Returns:
         What the user should know, one line each.
-
-    Raises:
-        UsageError: CTranslate2 is not installed or cannot hold the model; the checkpoint is not
-            of a ``posenc_transformer``; the dictionaries are missing or others; ``output`` exists.
     """
     accepted = import_ctranslate2().specs.model_spec.ACCEPTED_MODEL_TYPES
     if quantization not in (None, *accepted):

@@ -213,19 +213,11 @@ class Adapter:
         return self.classes[0]
 
     def options_of(self, config: HfConfig) -> Dict[str, Any]:
-        """Return the options that the ``config_fields`` of a file stand for.
-
-        Raises:
-            UsageError: fairseq has no such activation.
-        """
+        """Return the options that the ``config_fields`` of a file stand for."""
         return {entry.option: entry.to_fairseq(config) for entry in self.config_fields}
 
     def tables(self, weights: HfWeights, required: bool = False) -> Dict[str, Tensor]:
-        """Return the tables of positions as fairseq has them, with two unused rows before them.
-
-        Raises:
-            UsageError: a ``required`` one is missing.
-        """
+        """Return the tables of positions as fairseq has them, with two unused rows before them."""
         tables = {}
         for stack, name in self.position_tables.items():
             if required or name in weights.hf:
@@ -241,9 +233,6 @@ def rename_weights(
 ) -> Tuple[Dict[str, str], Dict[str, Tensor], bool]:
     """Return the class's names of the weights that it takes unchanged, all its weights, and whether
     its embeddings are tied.
-
-    Raises:
-        UsageError: the class has no place for a weight, or wants one for several that differ.
     """
     weights: Dict[str, Tensor] = source.state["model"]
     names = {}

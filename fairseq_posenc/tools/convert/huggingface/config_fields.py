@@ -43,10 +43,6 @@ def check_config(config: HfConfig, adapter: Adapter) -> List[str]:
 
     Returns:
         A line that names the fields that were left out, if there are any.
-
-    Raises:
-        UsageError: a field is missing, not known, or has a value that is not accepted; a size is
-            none.
     """
     path = config.path
     schema = {
@@ -83,11 +79,7 @@ def check_config(config: HfConfig, adapter: Adapter) -> List[str]:
 
 
 def check_files(folder: str) -> None:
-    """Check that a stranger's folder holds files alone: links and pipes are not followed.
-
-    Raises:
-        UsageError: it holds something else.
-    """
+    """Check that a stranger's folder holds files alone: links and pipes are not followed."""
     for entry in os.scandir(folder):
         if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
             raise UsageError(

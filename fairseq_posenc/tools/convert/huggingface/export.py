@@ -29,10 +29,6 @@ def to_safetensors(path: str, output: str, data: str, force: bool = False) -> Li
 
     Returns:
         What the user should know, one line each.
-
-    Raises:
-        UsageError: the checkpoint is of no model of ours; ``output`` exists and ``force`` is not
-            set, or cannot be written.
     """
     check_folder(output, DESCRIPTION, "of posenc export", force)
     safetensors()
@@ -58,11 +54,6 @@ def to_huggingface(
 
     Returns:
         What the user should know, one line each.
-
-    Raises:
-        UsageError: transformers has no class for the model, or it does not compute the same; the
-            checkpoint is of no model of ours; the dictionaries are missing or others; ``output``
-            exists.
     """
     check_folder(output, DESCRIPTION, "of posenc export", force)
     safetensors()

@@ -48,11 +48,7 @@ _REASONS = {
 
 
 def imported_family(config: HfConfig) -> Adapter:
-    """Return the adapter that reads a model of transformers.
-
-    Raises:
-        UsageError: there is none; the known ones are named.
-    """
+    """Return the adapter that reads a model of transformers."""
     model_type = config.fields["model_type"]
     adapter = FAMILIES.get(model_type)
     if adapter and adapter.read:
@@ -66,11 +62,7 @@ def imported_family(config: HfConfig) -> Adapter:
 
 
 def choose_adapter(source: ExportSource) -> Adapter:
-    """Return how a model is written.
-
-    Raises:
-        UsageError: transformers has no class that computes the same.
-    """
+    """Return how a model is written."""
     options = source.options
     norms = {
         bool(getattr(options, f"{stack.split('.')[0]}_normalize_before", False))

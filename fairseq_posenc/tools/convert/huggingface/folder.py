@@ -46,11 +46,7 @@ class HfConfig(NamedTuple):
 
 
 def read_config(folder: str) -> HfConfig:
-    """Parse the ``config.json`` of a folder.
-
-    Raises:
-        UsageError: there is none, or it names no type of model.
-    """
+    """Parse the ``config.json`` of a folder."""
     config = HfConfig(folder, {})
     return config._replace(fields=load_json(config.path, {"model_type": str}, "transformers"))
 

@@ -40,10 +40,6 @@ def import_model(
 
     Returns:
         What the user should know, one line each.
-
-    Raises:
-        UsageError: the folder is of no known model, incomplete or damaged; the checkpoint is there
-            and ``force`` is not set, or cannot be written; transformers computes something else.
     """
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}")

@@ -51,11 +51,7 @@ def is_trained(config: HfConfig) -> bool:
 
 
 def read_fine_tuned(config: HfConfig) -> ImportedModel:
-    """Read a folder that ``save_pretrained`` wrote of an exported model.
-
-    Raises:
-        UsageError: its weights or its ``config.json`` are not of the model that was exported.
-    """
+    """Read a folder that ``save_pretrained`` wrote of an exported model."""
     check_schema(config.fields, _SCHEMA, config.path, "posenc export")
     folder, description = config.folder, config.fields[OUR_OPTIONS]
     model_type = config.fields["model_type"]

@@ -134,9 +134,6 @@ def copy_tokenizer(
 
     Returns:
         What the user should know, one line each.
-
-    Raises:
-        UsageError: there is none in the folder ``data``, or it is of other types.
     """
     tokenizer = os.path.join(data, HF_TOKENIZER)
     if not os.path.isdir(tokenizer):

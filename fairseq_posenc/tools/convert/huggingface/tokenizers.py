@@ -62,9 +62,6 @@ def write_tokenizers(
 
     Returns:
         What the user should know, one line each.
-
-    Raises:
-        UsageError: the subwords of the data are damaged, or ``tokenizers`` cuts otherwise.
     """
     first, *further = dictionaries
     folders = {first: folder}
@@ -211,9 +208,6 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
     The library's ``Precompiled`` looks at whole graphemes, where SentencePiece looks for the
     longest sequence that it knows. So, for the library's own rules, letters and marks are composed
     first (NFC), and those that are left are parted, so that each grapheme is one character.
-
-    Raises:
-        UsageError: the model is of another kind.
     """
     differing = [name for name, value in _UNIGRAM.items() if model.setting(name) != value]
     # the library tokenizers parts text at spaces before it cuts
@@ -252,9 +246,6 @@ def compare_tokenizers(
 
     Which of several ways to cut counts, if the sums of their scores are equal (``99|9`` and
     ``9|99``), is left to rounding.
-
-    Raises:
-        UsageError: the results differ.
     """
     ties = 0
     for sentence in sentences:

@@ -42,9 +42,6 @@ def compare(
 
     Those of a model of many languages may be random tokens: the folder of ``posenc import``, which
     has its tokenizer, has no text.
-
-    Raises:
-        UsageError: the scores differ, or there are no sentences to compare them on.
     """
     transformers = import_transformers()
     sentences: List[Any] = list(zip(*by_stack.values()))[:SENTENCES]
@@ -127,9 +124,6 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
         folder: the same.
         checkpoint: where it was written, with all that belongs beside it.
         text: a file with a sentence a line.
-
-    Raises:
-        UsageError: scores or pieces are others, or transformers does not read the folder.
     """
     transformers = import_transformers()
     lines = [line for line in map(str.strip, read_lines(text)) if line][:SENTENCES]
