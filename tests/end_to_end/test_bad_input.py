@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-WRONG_OPTIONS = {
+TO_A_SHELL = {
     "--position-encoding sinusodial": "invalid choice: 'sinusodial'",
     "--position-encoding cape --position-max-shift 3": "is not read by --position-encoding cape",
+}
+WRONG_OPTIONS = {
     "--fp16": "--fp16 needs a GPU; on a CPU leave it out, or give --amp for products in bfloat16",
     "--bf16 --task translation": "--bf16 needs a GPU; on a CPU leave it out, or give --amp",
     "--memory-efficient-bf16": "--memory-efficient-bf16 needs a GPU; on a CPU",
@@ -17,21 +19,22 @@ WRONG_OPTIONS = {
     '--eval-bleu --eval-bleu-args {"beem":2}': "beem is no option of fairseq-generate",
     "--eval-bleu --eval-bleu-detok mosess": "--eval-bleu-detok mosess: choose one of moses, ",
     "--position-encoding shape --max-source-positions 5": "more than --max-source-positions 5",
+    "--best-checkpoint-metric nll_los --max-update 1": "nll_los: the validation has loss, ppl",
 }
 
 
-@pytest.mark.parametrize("options", WRONG_OPTIONS)
+@pytest.mark.parametrize("options", TO_A_SHELL)
 def test_a_wrong_option_is_answered_in_one_line(fails, training, tmp_path, options):
     printed = fails(*training(*options.split(), "--save-dir", tmp_path / "run"))
-    assert WRONG_OPTIONS[options] in printed.splitlines()[-1]
+    assert TO_A_SHELL[options] in printed.splitlines()[-1]
     assert list(tmp_path.glob("run/*")) == []
 
 
-def test_a_metric_that_the_validation_lacks_is_named(fails, training, tmp_path):
-    words = "--best-checkpoint-metric nll_los --max-update 1 --save-dir".split()
-    printed = fails(*training(*words, tmp_path / "run"))
-    last = printed.splitlines()[-1]
-    assert "--best-checkpoint-metric nll_los: the validation has loss, ppl" in last
+@pytest.mark.parametrize("options", WRONG_OPTIONS)
+def test_a_wrong_option_is_refused(refuses, training, tmp_path, options):
+    words = training(*options.split(), "--save-dir", tmp_path / "run")
+    assert WRONG_OPTIONS[options] in refuses(*words)
+    assert list(tmp_path.glob("run/*.pt")) == []
 
 
 def test_hydra_refuses_an_option_without_a_traceback(fails, tmp_path, binarised):
@@ -61,9 +64,9 @@ def test_hydra_refuses_an_option_without_a_traceback(fails, tmp_path, binarised)
         ("valid", "there is no binarised 'valid' set"),
     ],
 )
-def test_missing_data_is_answered_in_one_line(fails, training, tmp_path, binarised, missing, words):
+def test_missing_data_is_refused(refuses, training, tmp_path, binarised, missing, words):
     for path in binarised.iterdir():
         if not path.name.startswith(missing):
             (tmp_path / path.name).write_bytes(path.read_bytes())
     command = training("--position-encoding", "none", "--save-dir", tmp_path / "run")
-    assert words in fails(command[0], tmp_path, *command[2:]).splitlines()[-1]
+    assert words in refuses(command[0], tmp_path, *command[2:])

@@ -33,14 +33,6 @@ def test_amp_computes_in_bfloat16_and_trains_as_float32_does(trains, training, t
     assert {value.dtype for value in state["model"].values()} == {torch.float32}
 
 
-def test_a_training_goes_on_in_the_other_precision(trains, training, tmp_path):
-    words = training(*UPDATES[2:], "shaw", "--save-dir", tmp_path)
-    trains(*words, "--max-update", 3, "--amp")
-    logged = trains(*words, "--max-update", 6)
-    assert len(losses(logged)) == 3
-    assert load_checkpoint(str(tmp_path / "checkpoint_last.pt"))["cfg"]["common"]["amp"] is False
-
-
 @pytest.mark.parametrize("fast", [True, False])
 def test_a_cpu_without_bfloat16_is_told_of(trains, training, tmp_path, fast, monkeypatch):
     monkeypatch.setattr("fairseq_posenc.guards.precision.has_fast_bfloat16", lambda: fast)

@@ -1,7 +1,6 @@
 """From a checkpoint to scores by the real command lines, and back and forth to stock fairseq."""
 
 import argparse
-import json
 import shutil
 import subprocess
 import sys
@@ -49,24 +48,6 @@ def test_a_training_reads_multiples_of_8_and_validates_on_all(
     monkeypatch.setattr(FairseqDataset, "batch_by_size", batch_by_size)
     trains(*training("--max-update", "1", "--save-dir", tmp_path))
     assert multiples == [8, 1]
-
-
-def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised, tmp_path):
-    # --eval-bleu writes arrays of NumPy into checkpoints
-    options = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 9}', "--max-epoch", "2"]
-    run(*training("--position-encoding", "shaw", *options, "--save-dir", tmp_path))
-    average = tmp_path / "average.pt"
-    command = ["posenc", "average", "--inputs", tmp_path, "--last", 2]
-    run(*command, "--output", average)
-    output = tmp_path / "generate.out"
-    output.write_text(run(*generate(binarised, average, "--max-len-b", "9")), encoding="utf-8")
-    score = ["posenc", "score", "--generated", output, "--data", binarised]
-    score += ["--bins", "12", "--reference", binarised.parent / "test.de"]
-    run(*score, "--output", tmp_path / "score.json")
-    result = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
-    assert result["all"]["sentences"] == 20
-    assert (result["source_language"], result["language"]) == ("en", "de")
-    assert [bin["sentences"] for bin in result["by_length"]["bins"]] == [10, 10]
 
 
 def test_a_hostile_checkpoint_is_refused_and_nothing_runs(fails, binarised, tmp_path, hostile):

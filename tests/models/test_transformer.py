@@ -5,7 +5,6 @@ import torch
 
 from fairseq_posenc.attention import cache
 from fairseq_posenc.encodings import names
-from fairseq_posenc.encodings.base import AttentionTerms
 
 PAD, EOS = 1, 2
 each_encoding = pytest.mark.parametrize("encoding", names())
@@ -163,42 +162,6 @@ def test_sequences_longer_than_in_training_are_translated(build, encoding, facto
         newest = model.decoder(target[:, :length], encoded, incremental_state=state)
         found = model.get_normalized_probs(newest, log_probs=True)[1, 0]
         assert (found - whole[1, length - 1]).abs().max() < 1e-5
-
-
-@each_encoding
-def test_saved_and_loaded_it_is_the_same(build, encoding, batch, tmp_path):
-    model, other = build(encoding, seed=1), build(encoding, seed=2)
-    assert not torch.equal(log_probabilities(model, *batch), log_probabilities(other, *batch))
-    torch.save(model.state_dict(), tmp_path / "model.pt")
-    other.load_state_dict(torch.load(tmp_path / "model.pt"))
-    assert torch.equal(log_probabilities(model, *batch), log_probabilities(other, *batch))
-
-
-@each_encoding
-def test_every_parameter_gets_a_gradient(build, encoding, batch):
-    model = build(encoding).train()
-    log_probabilities(model, *batch).sum().backward()
-    assert [n for n, p in model.named_parameters() if p.grad is None] == []
-
-
-@each_encoding
-@torch.no_grad()
-def test_every_layer_gets_its_own_terms(build, encoding, batch):
-    model, made, got = build(encoding).eval(), {}, {}
-    for side in (model.encoder, model.decoder):
-        side.embed_positions.register_forward_hook(
-            lambda _, __, terms, side=side: made.update({side: terms})
-        )
-        assert len(side.layers) > 1
-        for number, layer in enumerate(side.layers):
-            layer.self_attn.register_forward_pre_hook(
-                lambda _, given, key=(side, number): got.update({key: given[1]})
-            )
-    model(batch[0], None, batch[1])
-    for (side, number), terms in got.items():
-        own = made[side].attention.get(number, AttentionTerms())
-        assert all(getattr(terms, what) is value for what, value in vars(own).items())
-    assert len(got) == len(model.encoder.layers) + len(model.decoder.layers)
 
 
 @each_encoding

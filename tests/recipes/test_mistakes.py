@@ -33,11 +33,11 @@ KINDS = [*ROWS, CLAIMS[0], *ANCHORS]
 
 MISTAKES = {
     "--colour red": ("unknown option --colour", KINDS),
-    "--colour=red": ("unknown option --colour;", KINDS),
+    "--colour=red": ("unknown option --colour;", SMALL[:1]),
     "--plan=yes": ("--plan takes no value", ROWS[:-1] + OWN),
-    "--seeds": ("needs a value", KINDS),
-    "--seeds=": ("--seeds needs a value", KINDS),
-    "--seeds=1,2,1": ("--seeds has 1 more than once", KINDS),
+    "--seeds": ("needs a value", SMALL[:1]),
+    "--seeds=": ("--seeds needs a value", SMALL[:1]),
+    "--seeds=1,2,1": ("--seeds has 1 more than once", SMALL[:1]),
     "--seeds 1,2,1": ("--seeds has 1 more than once", KINDS),
     "--seeds 1,01": ("01 is not a whole number (--seeds", SMALL),
     "--encodings a=shaw,a=tupe": ("--encodings has a more than once", ROWS),
@@ -61,10 +61,13 @@ MISTAKES = {
     "--pretrain it's": ("--pretrain it's: No closing quotation", FINETUNE),
     "--tasks CoLA,CoLA": ("--tasks has CoLA more than once", FINETUNE[:1]),
     "--lrs 1e-5,1e-5": ("--lrs has 1e-5 more than once", FINETUNE),
-    "--seeds 1 --seeds=2": ("--seeds is given twice, but it takes one value; give it once", KINDS),
-    "--seeds x": ("x is not a whole number (--seeds; see --help)", KINDS),
-    "--stage two": ("two is not a whole number above 0 (--stage; see --help)", KINDS),
-    "--jobs 0": ("0 is not a whole number above 0 (--jobs; see --help)", KINDS),
+    "--seeds 1 --seeds=2": (
+        "--seeds is given twice, but it takes one value; give it once",
+        SMALL[:1],
+    ),
+    "--seeds x": ("x is not a whole number (--seeds; see --help)", SMALL[:1]),
+    "--stage two": ("two is not a whole number above 0 (--stage; see --help)", SMALL[:1]),
+    "--jobs 0": ("0 is not a whole number above 0 (--jobs; see --help)", SMALL[:1]),
     "--stage 2 --device cpu --run-dir /dev/null/run": ("cannot make the folder", KINDS),
     "--stage 2 --device tpu": ("--device is cpu or cuda, not tpu", KINDS),
     "--updates 0": (
@@ -238,7 +241,7 @@ def test_a_reader_that_ends_early_gets_no_traceback():
     assert not subprocess.run(command, cwd=REPOSITORY, capture_output=True).stderr
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", [OWN[0], WMT[0]])  # the others go to it by the same line
 def test_an_exported_cdpath_leads_to_no_other_checkout(run, tmp_path, recipe):
     (tmp_path / recipe).parent.mkdir(parents=True)
     (tmp_path / "recipes" / "lib").mkdir()

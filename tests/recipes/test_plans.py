@@ -13,6 +13,7 @@ import pytest
 FROZEN = json.loads(Path(__file__).with_name("frozen_plans.json").read_text(encoding="utf-8"))
 EIGHT = "--device cuda --gpus 8 --gpu-memory 80".split()
 SMALL = "quickstart.sh", "python_docs.sh", "claims.sh"
+GROWING = "iwslt14.sh", "python_docs.sh"  # which train every encoding, later ones too
 
 
 def options(line):
@@ -20,10 +21,6 @@ def options(line):
     words = [word.rpartition("/")[2] if word.endswith("/fairseq-train") else word
              for word in shlex.split(line.partition(" >")[0])]  # fmt: skip
     return {part.replace("\0", " ") for part in re.split(r"\0(?=--)", "\0".join(words))}
-
-
-def test_the_papers_and_iwslt14_have_142_lines():
-    assert sum(len(FROZEN[name]["lines"]) for name in FROZEN if name not in SMALL) == 142
 
 
 @pytest.mark.parametrize("recipe", FROZEN)
@@ -35,8 +32,8 @@ def test_every_training_is_printed_as_it_was_options_in_any_order(run, recipe):
     found = [options(line) for line in printed if re.match("(torchrun|fairseq-train) ", line)]
     frozen = FROZEN[recipe]
     expected = [{*frozen["common"], *line} for line in frozen["lines"]]
-    assert len(found) >= len(expected)
-    assert not [line for line in expected if line not in found]
+    assert len(found) == len(expected) or recipe in GROWING
+    assert expected and not [line for line in expected if line not in found]
 
 
 def test_seeds_of_one_model_are_noted_to_be_one(run):

@@ -1,8 +1,5 @@
 """Models with ADMIN: their parameters, outputs, training, decoding and checkpoints."""
 
-import copy
-import json
-
 import pytest
 import torch
 
@@ -92,22 +89,6 @@ def test_each_omega_multiplies_the_input_of_its_sub_layer(build_admin, batch, na
     (y, x, _), output = seen[id(getattr(layer, name))]
     assert torch.allclose(output, x * omega + y) and torch.equal(normed[0], output)
     assert (output - x - y).abs().max() > 0.1
-
-
-def test_what_is_in_the_options_is_enough_to_load_a_checkpoint(
-    build_admin, build_model, shape, profile, batch, tmp_path
-):
-    (tmp_path / "admin.json").write_text(json.dumps(profile()))
-    options = shape(admin_profile=str(tmp_path / "admin.json"))
-    trained = build_admin(seed=4)
-    for omega in omegas_of(trained).values():
-        omega.data += torch.rand(64)
-    kept = admin.load_profile(options)
-    (tmp_path / "admin.json").unlink()
-    model = build_model("sinusoidal", 9, admin_profile=kept)
-    model.load_state_dict(trained.state_dict())
-    assert torch.equal(model(**batch)[0], trained(**batch)[0])
-    assert torch.equal(copy.deepcopy(model)(**batch)[0], trained(**batch)[0])
 
 
 def test_a_checkpoint_without_omegas_is_refused(build_admin, build_model):

@@ -92,7 +92,8 @@ def test_the_offset_is_gone_afterwards(trained):
 def test_source_bos_is_there_once(analyse, trained, checkpoint):
     model = trained("cape", "--prepend-source-bos")
     source = model.pairs("test")[0]["source"]
-    assert source[0] == model.task.source_dictionary.bos()
+    bos = model.task.source_dictionary.bos()
+    assert source[0] == bos and source.tolist().count(bos) == 1
     report = analyse(checkpoint("learned", "--prepend-source-bos"), offsets=[0, 40, 47, 64])
     longest = max(len(pair["source"]) for pair in model.pairs("test"))
     assert f"longest sentence {longest} tokens" in report.notes[0]

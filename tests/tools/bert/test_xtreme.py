@@ -57,7 +57,11 @@ def test_files_are_found_in_every_layout_and_other_languages_left_out(tmp_path, 
     expected = [split for one in BENCHMARKS.values() if one.files for split in one.splits()]
     assert [file.split for file in found] == expected and missing == []
     assert {file.split[:4] for file in found if file.metric == "mlqa"} == {"mlqa"}
-    assert len({file.path for file in found}) == 11 + 7 + 9
+    patterns = dict(zip(("xquad", "mlqa", "tydiqa"), LAYOUTS[layout]))
+    for file in found:
+        benchmark, _, language = file.split.partition("-")
+        path = tmp_path / patterns[benchmark].format(language, NAMES.get(language))
+        assert (file.language, file.path) == (language, str(path))
 
 
 def test_what_is_missing_is_named(tmp_path):

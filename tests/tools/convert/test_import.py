@@ -22,13 +22,10 @@ TIED = {"share_decoder_input_output_embed": True}
 @pytest.mark.parametrize(
     "kind, write, encoding, options",
     [
-        ("checkpoint", to_huggingface, "cape", {}),
         ("checkpoint", to_huggingface, "learned", PRE_NORM),
         ("bert_checkpoint", to_huggingface, "t5", {}),
-        ("bert_checkpoint", to_huggingface, "learned", {"position_segments": "input"}),
         ("checkpoint", to_safetensors, "shaw", {}),
         ("lm_checkpoint", to_safetensors, "transformer_xl", {}),
-        ("lm_checkpoint", to_huggingface, "sinusoidal", {}),
         ("lm_checkpoint", to_huggingface, "rotary", TIED),
         ("bert_checkpoint", to_safetensors, "tupe", {"position_segments": "per_head"}),
     ],

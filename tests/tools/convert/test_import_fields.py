@@ -157,8 +157,10 @@ def test_text_that_others_cut_is_said_to_be(save, name, values):
 
 def test_fsmt_in_lower_case_says_so(save):
     folder, _ = save("FSMT")
-    change(folder / "tokenizer_config.json", do_lower_case=True)
+    change(folder / "config.json", langs=["en", "pt_BR"])
+    change(folder / "tokenizer_config.json", langs=["en", "pt_BR"], do_lower_case=True)
     output, _ = imported(folder)
+    assert (output.parent / "dict.pt_BR.txt").exists()
     assert json.loads((output.parent / "tokeniser.json").read_text())["lowercase"] is True
 
 

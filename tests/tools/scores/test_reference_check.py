@@ -75,6 +75,13 @@ def test_references_of_other_sentences_are_refused(write, what, form):
         score(write, references, FORMS[form])
 
 
+def test_lines_of_two_letters_are_compared_too(write):
+    lines = [first + second for first in "bcdfgk" for second in "aeiouäüxyz"]
+    assert not any("differs from" in line for line in score(write, lines, lines, hypotheses=lines))
+    with pytest.raises(UsageError, match="raw .*60 of 60 lines"):
+        score(write, lines[::-1], lines, hypotheses=lines)
+
+
 def test_a_line_that_someone_has_mended_is_named(write):
     mended = [*LINES[:9], "Etwas ganz anderes", *LINES[10:]]
     remark = "differs from the references in the output: 1 of 60 lines, the first is line 10"

@@ -152,7 +152,8 @@ def test_the_result_of_another_training_is_refused(runs, about, note, message):
         return {**result(), "scores": {}, "notes": notes}
 
     folder = runs("v/a", content(), about)
-    assert len(read_cells(folder, fine_tuning=bool(about["lr"]))) == 1
+    runs("v/plain", content(row="shape"), about, row="shape", options="shape")
+    assert len(read_cells(folder, fine_tuning=bool(about["lr"]))) == 2
     runs("v/a", content(**note), about)
     with pytest.raises(UsageError, match=message):
         read_cells(folder, fine_tuning=bool(about["lr"]))

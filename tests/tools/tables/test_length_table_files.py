@@ -41,13 +41,6 @@ def test_files_that_are_no_results_are_refused(write, content, message):
         read_runs([write("score.json", content)])
 
 
-def test_script_prints_and_writes_the_table(write, tmp_path, posenc):
-    path, output = write("shape/score.json", score(0.8)), tmp_path / "table.md"
-    printed = posenc("table", "--by-length", path, "--output", output).out
-    assert "| shape " in printed
-    assert output.read_text(encoding="utf-8") == printed
-
-
 def test_a_table_is_written_as_its_ending_says_or_refused(write, tmp_path, posenc):
     path = write("shape/score.json", score(0.8))
     outputs = [tmp_path / f"table.{ending}" for ending in ("md", "csv", "tex")]
