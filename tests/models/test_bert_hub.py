@@ -154,11 +154,6 @@ def test_what_a_masked_language_model_cannot_do_is_reported_in_one_line(masked, 
         call(masked)
 
 
-def test_the_command_does_not_predict_with_it_either(masked, text, tmp_path):
-    with pytest.raises(UsageError, match="--task posenc_masked_lm, which predicts nothing"):
-        predicted(tmp_path, text)
-
-
 def test_no_text_has_no_result(masked, fine_tuned):
     assert masked.fill_mask([]) == [] and fine_tuned("SST-2")[0].predict([]) == []
 

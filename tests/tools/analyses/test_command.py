@@ -94,7 +94,7 @@ def test_nothing_is_written_when_a_model_is_refused(analyse, checkpoint, corpus,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_language_model_has_no_encoder_and_is_refused(analyse, corpus, tmp_path):
+def test_a_language_model_has_no_encoder_and_is_refused(analyse, posenc, corpus, tmp_path):
     words = "--task language_modeling --arch posenc_transformer_lm_tiny --tokens-per-sample 32"
     cfg = parsed([corpus.text, *words.split()])
     model = tasks.setup_task(cfg.task).build_model(cfg.model)
@@ -103,4 +103,7 @@ def test_a_language_model_has_no_encoder_and_is_refused(analyse, corpus, tmp_pat
     for name, message in (("attention", "needs the encoder of"), ("swap", "a translation model")):
         with pytest.raises(UsageError, match=message):
             analyse(name, "--models", f"lm={tmp_path / 'lm.pt'}", "--data", corpus.text)
+    words = f"predict --path {tmp_path}/lm.pt --data {corpus.text} --output {tmp_path}/out".split()
+    with pytest.raises(UsageError, match="--task language_modeling, which predicts nothing; fine"):
+        posenc(*words, "--subsets", "valid")
     assert not (tmp_path / "out").exists()
