@@ -33,11 +33,12 @@ TASKS = {
 PAIRS = [(a, task) for task in TASKS for a in ARCHITECTURES if ARCHITECTURES[a] != TASKS[task]]
 
 
+@pytest.mark.parametrize("option", ["arch", "_name"], ids=["command line", "Hydra"])
 @pytest.mark.parametrize("arch, task", PAIRS)
-def test_a_model_that_is_made_for_another_task_is_refused(arch, task):
+def test_a_model_that_is_made_for_another_task_is_refused(arch, task, option):
     # fairseq-generate translated with a language model, at 2 BLEU; others ended in TypeErrors
     with pytest.raises(UsageError) as error:
-        models.build_model(Namespace(arch=arch), task.__new__(task))
+        models.build_model(Namespace(**{option: arch}), task.__new__(task))
     assert f"{arch} is {ARCHITECTURES[arch]}, and --task " in str(error.value)
     assert f" takes {TASKS[task]}, such as --arch posenc_" in str(error.value)
 

@@ -122,6 +122,12 @@ def test_workers_that_need_gpus_are_refused_without_any(monkeypatch, torchrun):
     assert cfg.distributed_init_method is None
     cfg.distributed_init_method = "tcp://localhost:29500"  # as the message says
     distributed_utils.infer_init_method(cfg)
+    if torchrun:  # with GPUs, fairseq finds what torchrun says
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+        cfg.distributed_init_method = None
+        distributed_utils.infer_init_method(cfg)
+        assert cfg.distributed_init_method == "env://"
 
 
 @pytest.mark.parametrize("most, warm_up, warned", [(20, 40, 1), (40, 40, 1), (41, 40, 0),
