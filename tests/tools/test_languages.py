@@ -34,7 +34,7 @@ UNDERSTOOD = {  # "en" is the language of the other option
     "prepare_text": [],  # names of folders
     "analyse": [],  # names of files in a data folder: tests/tools/analyses/test_command.py
 }  # fmt: skip
-HYPHENS = ["pt-BR", "zh-CN", "sr-Latn", "zh-Hant-TW"]
+HYPHENS = ["pt-BR", "zh-Hant-TW"]
 
 
 def test_every_command_that_takes_a_language_is_tried_here():
