@@ -33,6 +33,11 @@ def whole_or_auto(text: str) -> Optional[int]:
     return None if text == "auto" else int(text)
 
 
+def auto_or_number(text: str) -> Union[int, str]:
+    """Parse :func:`whole_or_auto` on a command line, where ``None`` is an option not given."""
+    return text if text == "auto" else int(text)
+
+
 _VALUES: Dict[Callable[[str], Any], str] = {
     bool: "true or false",
     int: "a whole number",
@@ -102,7 +107,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default = next(iter(shown.values()))
         else:
             default = ", ".join(f"{reader} {value}" for reader, value in shown.items())
-        parsing = {"action": "store_true"} if option.parse is bool else {"type": option.parse}
+        as_given = auto_or_number if option.parse is whole_or_auto else option.parse
+        parsing = {"action": "store_true"} if option.parse is bool else {"type": as_given}
         parser.add_argument(
             _flag(name),
             default=argparse.SUPPRESS,

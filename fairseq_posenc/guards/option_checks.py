@@ -69,6 +69,8 @@ TEXT = {
     "position_scale_method": _NAME,
     "position_inner": _NAME,
     "position_source_scale": "auto",
+    "position_drawn_below": "auto",
+    "position_rank": "auto",
     "admin_profile": r'\{[\w".,:\[\]{}+-]*\}',
 }
 # those that are a list of such text, or one with commas, and the form of each

@@ -142,7 +142,7 @@ def test_an_option_means_the_same_type_everywhere(name):
         ("t5 --position-max-distance 16", {"max_distance": 16}),
         ("rotary --position-max-distance 16", {}),
         ("rotary --position-max-distance 128 --position-sharing layers", {}),
-        ("abs_scalar --position-rank auto", {}),
+        ("abs_scalar --position-rank auto", {"rank": None}),
         ("abs_scalar --position-rank 5 --position-sharing heads", {"rank": 5, "sharing": "heads"}),
         ("shaw --position-shared-tables --position-rank auto", {"shared_tables": True}),
     ],
@@ -190,3 +190,16 @@ print(*names())
     )
     assert ran.stderr == ""
     assert ran.stdout.split() == names()
+
+
+@pytest.mark.parametrize(
+    "name, option",
+    [(name, each) for name in names() for each in ("drawn_below", "rank") if each in options(name)],
+)
+def test_auto_on_the_command_line_is_not_the_default(name, option):
+    parser = argparse.ArgumentParser()
+    command_line.add_arguments(parser)
+    flag = f"--position-{option.replace('_', '-')}"
+    args = parser.parse_args(["--position-encoding", name, flag, "auto"])
+    assert command_line.chosen(args) == {option: None}
+    assert f"|{flag.replace('--position-', '')}:auto|" in command_line.signature(args)
