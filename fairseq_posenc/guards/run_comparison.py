@@ -47,7 +47,8 @@ MAY_CHANGE = {
     "eval_bleu", "eval_bleu_args", "eval_bleu_detok", "eval_bleu_detok_args",
     "eval_tokenized_bleu", "eval_bleu_remove_bpe", "eval_bleu_print_samples",
     "max_answer_length", "n_best",
-    # the longest inputs; where positions have a table, its size is compared with the weights
+    # the longest inputs; where positions have a table, its size is compared with the weights, and
+    # what positions compute from them is compared with the positions
     "max_source_positions", "max_target_positions",
     # the name of the folder; its content is compared
     "data",
@@ -196,11 +197,11 @@ def run_metadata(state: Any) -> RunMetadata:
     metadata = {
         "model": _options(model, ARCH_MODEL_REGISTRY.get(arch), ARCH_CONFIG_REGISTRY.get(arch)),
         "task": _options(task, TASK_REGISTRY.get(task_name)),
-        "run": {
-            "positions": signatures.of_checkpoint(state),
-            source_bos.OPTION: source_bos.of_checkpoint(state) or None,
-            **as_dict(as_dict(state).get(METADATA_KEY)),
-        },
+    }
+    metadata["run"] = {
+        "positions": signatures.of_run(state, metadata["model"]),
+        source_bos.OPTION: source_bos.of_checkpoint(state) or None,
+        **as_dict(as_dict(state).get(METADATA_KEY)),
     }
     if metadata["task"]:
         metadata["task"]["task"] = _TASK_ALIASES.get(task_name, task_name)

@@ -83,6 +83,32 @@ def of_checkpoint(state: Any) -> str:
     return f"{signature}|source-bos:yes" if unsigned else signature
 
 
+def of_run(state: Any, defaults: Mapping[str, Any]) -> str:
+    """Return the signature of a checkpoint, with the options that follow from its longest inputs.
+
+    Args:
+        defaults: of the options of its model.
+    """
+    signature, recorded = of_checkpoint(state), model_options(state)
+    args = {**defaults, **{key: value for key, value in recorded.items() if value is not None}}
+    name = encoding_of(args)
+    if name is None:
+        return signature
+    chosen = options.chosen(Namespace(**{**args, "position_encoding": name}))
+    by_length: Dict[str, List[str]] = {}
+    for side in "source", "target":
+        length = args.get(f"max_{side}_positions")
+        if length is None:
+            continue  # without an encoder, or without a decoder
+        values = encodings.TABLE[name].options_by_length(
+            {**encodings.options(name), **chosen}, length, decoder=side == "target"
+        )
+        for option, value in values.items():
+            by_length.setdefault(option.replace("_", "-"), []).append(str(value))
+    fields = {name: "/".join(dict.fromkeys(values)) for name, values in by_length.items()}
+    return "|".join(":".join(field) for field in {**_split(signature), **fields}.items())
+
+
 def encoding_of(args: Mapping[str, Any]) -> Optional[str]:
     """Return the encoding that a checkpoint's options stand for.
 
@@ -103,9 +129,13 @@ def same(first: str, second: str, version: bool = False) -> bool:
     return {**_fields(first), **ignored} == {**_fields(second), **ignored}
 
 
-def _fields(signature: str) -> Dict[str, str]:
+def _split(signature: str) -> Dict[str, str]:
     parts = (field.partition(":") for field in signature.split("|"))
-    fields = {name: value for name, _, value in parts}
+    return {name: value for name, _, value in parts}
+
+
+def _fields(signature: str) -> Dict[str, str]:
+    fields = _split(signature)
     # only BERT models have segments; few have BOS before sources, or hide EOS
     absent = {"segments": "none", "source-bos": "no", "source-eos": "yes"}
     if fields.get("position") in encodings.names():

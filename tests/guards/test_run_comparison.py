@@ -26,6 +26,11 @@ RUNS = {
     "bert": "text --task posenc_masked_lm --criterion masked_lm --arch posenc_bert_tiny"
     " --position-encoding rel_scalar --tokens-per-sample 32",
 }
+RUNS["unifpe"] = RUNS["translation"].replace("cape", "unifpe")
+RUNS["dynamic"] = RUNS["translation"].replace(
+    "cape", "rotary --position-scale 2 --position-scale-method dynamic --position-original-length 9"
+)
+RUNS["unifpe_lm"] = RUNS["lm"].replace("alibi", "unifpe")
 MAY = None
 OTHER_TEXT = "pairs -> other_pairs"
 # run, its change ("x -> y" replaces), what is told where it is resumed and averaged, and what where
@@ -64,7 +69,14 @@ CHANGES = [
     ("bert", "--mask-prob 0.3", "with --mask-prob 0.15, ", MAY),
     ("bert", "--untie-weights-roberta", "with no --untie-weights-roberta", MAY),
     ("bert", "posenc_masked_lm -> masked_lm", *2 * ("--task posenc_masked_lm, .* masked_lm",)),
+    # what follows from the longest inputs, beside sizes of tables
+    ("unifpe", "--max-source-positions 512", "below:1024.* has .*drawn-below:512/1024", MAY),
+    ("unifpe_lm", "--max-target-positions 64", "drawn-below:32.* has .*drawn-below:64", MAY),
+    ("dynamic", "--max-target-positions 64", "longest:1024, .* has .*longest:64", MAY),
     # what may change
+    ("unifpe", "--max-source-positions 512 --position-drawn-below 1024", MAY, MAY),
+    ("unifpe", "--position-drawn-below auto", MAY, MAY),
+    ("dynamic", "--max-source-positions 512", MAY, MAY),
     ("translation", "--lr 0.001 --dropout 0.3 --attention-dropout 0.1", MAY, MAY),
     ("translation", "--max-update 9 --save-interval-updates 3 --keep-last-epochs 1", MAY, MAY),
     ("translation", "--max-tokens 300 --update-freq 2 --batch-size 9 --seed 3", MAY, MAY),
