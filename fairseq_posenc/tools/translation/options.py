@@ -60,6 +60,15 @@ def check_options(options: TranslationOptions) -> None:
         raise UsageError("give --valid or --valid-lines, for text to validate on")
     if options.valid_lines is not None and (options.valid or not options.train):
         raise UsageError("--valid-lines takes pairs from --train; leave out --valid")
+    if options.clean_valid and not (options.valid or options.valid_lines):
+        raise UsageError("--clean-valid cleans --valid: give it, or leave out --clean-valid")
+    if not (options.train or options.clean_valid):
+        for name in "max_length", "ratio":
+            if getattr(options, name) != getattr(TranslationOptions, name):
+                raise UsageError(
+                    f"--{name.replace('_', '-')} is for training pairs, and here are none: leave "
+                    "it out, or clean --valid with --clean-valid"
+                )
     for name in ("valid_lines", "bpe", "sentencepiece", "max_length", "ratio", "workers"):
         value, bound = getattr(options, name), SMALLEST_BATCH if name == "valid_lines" else 1
         if value is not None and value < bound:

@@ -23,7 +23,7 @@ from fairseq_posenc.tools.bert.vocabulary import train_unigram, write_model
 from fairseq_posenc.tools.writing import replacing
 
 _MOST_LINES = 4_000_000  # which the library holds in memory
-# by the number of pairs, how many pieces besides the characters; small text has few words twice
+# below a number of pairs, how many pieces besides the characters; small text has few words twice
 _DEFAULTS = ((100_000, 4_000), (1_000_000, 10_000), (float("inf"), 32_000))
 _META = 3  # <unk>, <s> and </s>
 _NORMALISERS, _RULES = (3, 5), 6  # fields of sentencepiece_model.proto
@@ -46,6 +46,11 @@ def rules() -> Dict[str, str]:
     return {**marks, **{mark: escape + mark for mark in [*marks.values(), escape]}}
 
 
+def default_pieces(pairs: int) -> int:
+    """Return how many pieces so many pairs get by default, besides the characters."""
+    return next(count for end, count in _DEFAULTS if pairs < end)
+
+
 def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
     """Learn a unigram model of all files together; write ``sentencepiece.model`` into a folder.
 
@@ -63,8 +68,7 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
     total, characters = _count(files)
     least = len(characters | {"\u2581", *_ALONE})
     if size is None:
-        pairs = total // len(files)
-        size = least + next(count for most, count in _DEFAULTS if pairs <= most)
+        size = least + default_pieces(total // len(files))
     if size < least:
         raise UsageError(
             f"{size} sentencepieces are too few for the {least} characters of this text; give more"

@@ -36,6 +36,14 @@ SCRIPTS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "pairs, count",
+    [(99_999, 4_000), (100_000, 10_000), (999_999, 10_000), (1_000_000, 32_000)],
+)
+def test_the_default_size_changes_where_the_help_says(pairs, count):
+    assert pieces.default_pieces(pairs) == count
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A model of all scripts, each line seen twice, and its folder."""

@@ -257,6 +257,9 @@ def test_other_contents_of_the_same_name_and_size_are_refused_or_made_anew(text,
     assert found.replace("@@ ", "").replace(" ", "") == words[1].replace(" ", "")
 
 
+ONLY_TEST = {"bpe": None, "subwords": "bin", "train": None, "valid": None}
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [
@@ -273,6 +276,9 @@ def test_other_contents_of_the_same_name_and_size_are_refused_or_made_anew(text,
         ({"bpe": None, "sentencepiece": 7}, "7 sentencepieces are too few for the 22 characters"),
         ({"bpe": None, "normalise_punctuation": True}, "leave out --normalise-punctuation"),
         ({"bpe": None, "subwords": "none"}, "there is no none/dict.en.txt"),
+        ({**ONLY_TEST, "ratio": 9}, "--ratio is for training pairs"),
+        ({**ONLY_TEST, "valid": "valid", "max_length": 9}, "--max-length is for training pairs"),
+        ({**ONLY_TEST, "clean_valid": True}, "--clean-valid cleans --valid"),
         ({"ratio": 0.5}, "--ratio must be at least 1, not 0.5"),
         (
             {"max_length": 1},
