@@ -35,6 +35,7 @@ from fairseq_posenc.tools.tables.plots import line_style, new_figure
 from fairseq_posenc.tools.text_tables import markdown_table
 
 HEADER = ["model", "length", "n", "bits per token", "per word", "per byte", "perplexity"]
+STRIDE = 64
 Results = Dict[str, Dict[int, List[perplexity.Predicted]]]  # by name, length and seed
 
 
@@ -49,7 +50,7 @@ def main() -> None:
     add("--remove-bpe", choices=BPE_SYMBOLS, help="kind of subwords (default: that of --data)")
     add("--lengths", type=whole_numbers, default=[128, 256, 512, 1024], metavar="M,N")
     add("--mode", choices=("blocks", "sliding"), default="blocks", help="default: blocks")
-    add("--stride", type=positive, default=64, help="of sliding windows (default: 64)")
+    add("--stride", type=positive, help=f"of sliding windows (default: {STRIDE})")
     add("--baseline", metavar="NAME", help="a model: also print the differences to it")
     add("--by-position", type=positive, metavar="N", help="also by position, N at a time")
     add("--max-tokens", type=positive, default=2048, help="of a batch (default: 2048)")
@@ -59,7 +60,9 @@ def main() -> None:
     args = parser.parse_args()
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)
-    stride = args.stride if args.mode == "sliding" else None
+    if args.stride and args.mode != "sliding":
+        parser.error("--stride is for --mode sliding")
+    stride = (args.stride or STRIDE) if args.mode == "sliding" else None
     args.lengths = [*dict.fromkeys(args.lengths)]
     if min(args.lengths) < (stride or 1):
         parser.error(f"--lengths must be at least {'--stride' if stride else 1}")
@@ -131,7 +134,7 @@ def build_report(
             mean = perplexity.mean([predicted.bits for predicted in seeds], piece)
             means.setdefault(name, []).append(mean)
             units = [mean.value * count / n if n else None for n in (text.words, text.bytes)]
-            row = [name, str(length), str(len(seeds)), f"{mean.value:.3f} ± {mean.half:.3f}"]
+            row = [name, str(length), str(len(seeds)), mean.text()]
             row += ["-" if unit is None else f"{unit:.3f}" for unit in units]
             row.append(f"{2**mean.value:.2f}")
             if args.baseline:
@@ -147,6 +150,11 @@ def build_report(
                 }
             )  # fmt: skip
     notes = ["± is half a 95 % interval, over seeds (n) and the text; of n = 1, over the text."]
+    if count <= piece:
+        notes.append(
+            f"± is - as the text is one piece of {piece} tokens, which tells nothing of others: "
+            "take more text, or shorter --lengths."
+        )
     if text.words is None:
         notes.append("The text has unknown tokens: give --text for bits per word and byte.")
     if args.by_position:
@@ -167,8 +175,7 @@ def _difference(seeds: Any, base_seeds: Any, piece: int) -> str:
     if len(seeds) != len(base_seeds):
         return "unequal n"
     paired = [predicted.bits - base.bits for predicted, base in zip(seeds, base_seeds)]
-    mean = perplexity.mean(paired, piece)
-    return f"{mean.value:+.3f} ± {mean.half:.3f}"
+    return perplexity.mean(paired, piece).text(sign="+")
 
 
 def _position_table(data: Sequence[Any]) -> str:
@@ -189,7 +196,7 @@ def _draw(lengths: Sequence[int], means: Dict[str, List[perplexity.Mean]]) -> An
     axes = figure.add_subplot()
     for number, (name, means_of_model) in enumerate(means.items()):
         values = [mean.value for mean in means_of_model]
-        halves = [mean.half for mean in means_of_model]
+        halves = [mean.half or 0 for mean in means_of_model]
         axes.errorbar(lengths, values, yerr=halves, label=name, **line_style(number))
     axes.set_xscale("log", base=2)
     axes.set_xticks(lengths, lengths)

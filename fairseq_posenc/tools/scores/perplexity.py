@@ -54,16 +54,24 @@ class Text(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """Bits per token, a mean over seeds and the text, and its 95 % interval."""
+    """Bits per token, a mean over seeds and the text, and its 95 % interval.
+
+    A text of one piece has no interval.
+    """
 
     value: float
-    low: float
-    high: float
+    low: Optional[float] = None
+    high: Optional[float] = None
 
     @property
-    def half(self) -> float:
+    def half(self) -> Optional[float]:
         """How far the interval reaches to either side."""
-        return (self.high - self.low) / 2
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    def text(self, sign: str = "") -> str:
+        """Return the mean and half of its interval as a cell of a table."""
+        half = "-" if self.half is None else f"{self.half:.3f}"
+        return f"{self.value:{sign}.3f} ± {half}"
 
 
 def read_text(
@@ -203,8 +211,10 @@ def mean(seeds: Sequence[np.ndarray], piece: int) -> Mean:
     sizes = np.diff([*starts, len(by_token)])
     # the variance of a ratio of two sums over pieces
     spread = ((sums - by_token.mean() * sizes) ** 2).sum() / len(by_token) ** 2
-    of_text = float(spread * len(starts) / (len(starts) - 1)) if len(starts) > 1 else math.inf
     value = float(np.mean(by_seed))
+    if len(starts) == 1:
+        return Mean(value)
+    of_text = float(spread * len(starts) / (len(starts) - 1))
     if len(by_seed) > 1:
         return Mean(value, *t_interval(by_seed, of_text))
     half = 1.96 * math.sqrt(of_text)

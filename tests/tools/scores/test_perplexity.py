@@ -63,7 +63,13 @@ def test_intervals_cover_what_is_drawn():
         hits += found.low <= 3 <= found.high
     assert 0.92 <= hits / 400 <= 0.995
     assert perplexity.mean([np.ones(10)], piece=5)[:] == (1, 1, 1)
-    assert math.isinf(perplexity.mean([np.ones(3)], piece=5).half)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_text_of_one_piece_has_no_interval(seeds):
+    mean = perplexity.mean([np.ones(3)] * seeds, piece=5)
+    assert mean._asdict() == {"value": 1, "low": None, "high": None}
+    assert mean.text("+") == "+1.000 ± -"
 
 
 def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
@@ -154,6 +160,7 @@ def test_two_models_are_compared(language_model, posenc, tmp_path, capsys):
     for wrong, said in [
         (["--lengths", "8,16", "--baseline", "three"], "--baseline is not one of the models"),
         (["--lengths", "8", "--mode", "sliding"], "--lengths must be at least --stride"),
+        (["--lengths", "8", "--stride", 4], "--stride is for --mode sliding"),
     ]:
         with pytest.raises(SystemExit):
             posenc(*words, "--models", *same, *wrong)
@@ -161,5 +168,9 @@ def test_two_models_are_compared(language_model, posenc, tmp_path, capsys):
     # no figure stands beside a length that the text does not have
     printed = posenc(*words, "--models", *same, "--lengths", "8,99998,99999")
     assert "--lengths 99998, 99999 left out\n" in printed.err and "9999" not in printed.out
+    [count] = re.findall(r"(\d+) tokens, blocks", printed.out)
+    printed = posenc(*words, "--models", *same, "--lengths", count, "--force").out
+    assert re.search(r"\| one +\| +\d+ \| +2 \| [\d.]+ ± - \|", printed)
+    assert f"± is - as the text is one piece of {count} tokens" in printed
     with pytest.raises(UsageError, match="tokens: give shorter --lengths"):
         posenc(*words, "--models", *same, "--lengths", "99999")
