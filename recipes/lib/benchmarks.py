@@ -12,7 +12,7 @@ from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.xtreme import SENTENCE_PAIRS, TestFile, find_questions
 from recipes.lib.config import FLAG
 from recipes.lib.runner import map_parallel
-from recipes.lib.settings import checksum, make_folder, read_lines, record_fingerprint
+from recipes.lib.settings import checksum, make_folder, read_lines, record_fingerprint, write
 
 if TYPE_CHECKING:
     from recipes.lib.finetune import FineTuning
@@ -103,8 +103,7 @@ class TaskSet:
             failure=f"cannot get {name}; fetch the files by hand and give --raw-dir",
         )
         if not self.recipe.is_plan:
-            with open(f"{folder}/{name}.done", "w"):
-                pass
+            write(f"{folder}/{name}.done", "")
 
 
 class Glue(TaskSet):
@@ -247,18 +246,21 @@ class Xtreme(TaskSet):
             texts[split] = ",".join(files)
         return ["--text", texts["train"], "--valid", texts["valid"], *super().smoke_pretraining()]
 
-    def questions(self) -> List[TestFile]:
+    def questions(self, says_missing: bool = True) -> List[TestFile]:
         """The test files of questions; for a plan the official ones, or those of --smoke."""
         official = self.recipe.is_plan and not self.is_given
         files, missing = find_questions(self.searched, official=official)
-        for line in missing:
+        for line in missing if says_missing else ():
             self.recipe.say(line)
         return [file._replace(path=file.path.replace(self.searched, self.raw, 1)) for file in files]
 
     def make_data(self) -> None:
         """Of both tasks."""
-        if not self.is_given:
-            self.download()
+        for task in self.recipe.tasks:
+            pairs = (self.recipe.path("data", each, "task.json") for each in SENTENCE_PAIRS)
+            made = pairs if task == "XNLI" else [self.all_questions]
+            if not (self.is_given or all(map(self.is_made, made))):
+                self.download(task)
         for task in self.recipe.tasks:
             if task == "XNLI":
                 for pairs in SENTENCE_PAIRS:
@@ -266,24 +268,31 @@ class Xtreme(TaskSet):
             else:
                 self.prepare_questions()
 
-    def find(self, *files: str) -> str:
-        """The folder of the first of the raw files that is there; for a plan of downloads of the
-        first.
+    @property
+    def all_questions(self) -> str:
+        """The file that says that all splits of questions are made."""
+        return self.recipe.path("data", "SQuAD", "questions.done")
+
+    def find(self, *files: str, needed: bool = True) -> str:
+        """The folder of the first of the raw files that is there, empty where none is there and
+        needed; for a plan of downloads of the first.
         """
         is_there = self.recipe.is_plan and not self.is_given
         for file in files:
             if is_there or os.path.exists(f"{self.searched}/{file}"):
                 return os.path.dirname(f"{self.raw}/{file}")
-        raise UsageError(f"{self.raw} holds none of {', '.join(files)}")
+        if needed:
+            raise UsageError(f"{self.raw} holds none of {', '.join(files)}")
+        return ""
 
     def prepare_pairs(self, task: str) -> None:
         """Make binary data of MNLI or XNLI."""
         output = self.recipe.path("data", task)
-        if self.is_made(f"{output}/task.json") and not os.path.isdir(self.raw):
-            return
-        raw = self.find(*SENTENCE_PAIRS[task])
-        self.same_data(f"{output}/settings", raw)
-        if not self.is_made(f"{output}/task.json"):
+        made = self.is_made(f"{output}/task.json")
+        raw = self.find(*SENTENCE_PAIRS[task], needed=not made)
+        if raw:
+            self.same_data(f"{output}/settings", raw)
+        if not made:
             self.recipe.execute(
                 ["posenc", "prepare", "glue", "--task", task, "--input", raw,
                  "--subwords", self.recipe.text, "--output", output]
@@ -291,11 +300,16 @@ class Xtreme(TaskSet):
 
     def prepare_questions(self) -> None:
         """Make data of SQuAD and of the test files in other languages."""
-        folder = self.find("squad/train-v1.1.json")
-        tests = self.questions()
+        made = self.is_made(self.all_questions)
+        folder = self.find("squad/train-v1.1.json", needed=not made)
+        if not folder:
+            return
+        tests = self.questions(says_missing=not made)
         self.prepare_split(TestFile("train", "en", "squad", f"{folder}/train-v1.1.json"))
         valid = TestFile("valid", "en", "squad", f"{folder}/dev-v1.1.json")
         map_parallel(self.recipe, [valid, *tests], self.prepare_split)
+        if not self.recipe.is_plan:
+            write(self.all_questions, "")
 
     def prepare_split(self, file: TestFile) -> None:
         """Make data of one file."""
@@ -314,14 +328,14 @@ class Xtreme(TaskSet):
                  "--subwords", self.recipe.text, "--output", output]
             )  # fmt: skip
 
-    def download(self) -> None:
-        """Get the official files. Some addresses name a branch: their SHA-256 is known."""
+    def download(self, task: str) -> None:
+        """Get the official files of a task; some addresses name a branch, and have a SHA-256."""
         github, raw = "https://raw.githubusercontent.com", self.raw
         arrays = self.recipe.script.arrays
-        if "XNLI" in self.recipe.tasks:
+        if task == "XNLI":
             self.fetch(raw, f"{_FACEBOOK}/glue/data/MNLI.zip")
             self.fetch(raw, f"{_FACEBOOK}/XNLI/XNLI-1.0.zip")
-        if "SQuAD" in self.recipe.tasks:
+        else:
             squad = f"{github}/rajpurkar/SQuAD-explorer/master/dataset"
             for file, digest in zip(arrays["squad"][::2], arrays["squad"][1::2]):
                 self.fetch(f"{raw}/squad", f"{squad}/{file}", digest)

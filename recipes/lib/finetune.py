@@ -7,6 +7,7 @@ Each cell is in RUN_DIR/<row>/<task>/lr<lr>/seed<n>. What the benchmarks differ 
 import hashlib
 import os
 import shlex
+from itertools import takewhile
 from typing import Dict, List, NamedTuple, Sequence
 
 from fairseq_posenc.errors import UsageError
@@ -53,8 +54,8 @@ HELP = f"""{{own options}}
   --device cpu|cuda   (cuda if there is one)
   --jobs N            cells at a time (number of GPUs, or of cores on a CPU)
   --cell N            only the N-th cell
-  --hours N           end a training with a checkpoint before N hours are over; the exit status is
-                      75
+  --hours N           end a training, also one of --pretrain, with a checkpoint before N hours are
+                      over; the exit status is 75
   --stage N           start at this stage: {{stages}}
   --stop-stage N      stop after this one
 
@@ -177,6 +178,9 @@ class FineTuning(Experiment):
         options = self.pretrain_options
         if self.is_smoke:
             options = self.benchmark.smoke_pretraining()
+        before = list(takewhile(lambda word: word != "--", options))
+        if options and self.config["hours"] and "--hours" not in before:
+            options = ["--hours", self.config["hours"], *options]
         if rows and options:
             self.execute(
                 ["bash", recipe, "--stage", "2", "--run-dir", self.pretrain_dir,

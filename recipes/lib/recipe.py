@@ -155,6 +155,8 @@ class Recipe:
                 cat = ["cat", "--", *inputs]
                 stdin = files.enter_context(started(cat, stdout=subprocess.PIPE)).stdout
             status = call(words, stdin=stdin, stdout=stream, stderr=errors)
+            if status == TIME_IS_UP:  # of a recipe that this one runs
+                sys.exit(TIME_IS_UP)
             if status:
                 last = (read_lines(log) if log else [])[-1:]
                 where = f", see {log}: {''.join(last)}" if log else ""

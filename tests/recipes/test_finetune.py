@@ -1,12 +1,13 @@
 """The fine-tuning recipes' grid of cells, with stand-ins for what trains and predicts."""
 
 import json
+import shutil
 from itertools import groupby
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, SENTENCE_PAIRS
+from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, SENTENCE_PAIRS, find_questions
 from fairseq_posenc.tools.tables.cells import read_cells
 
 
@@ -167,6 +168,25 @@ def test_another_model_does_not_mix_into_a_row(recipe):
     recipe()
     (recipe.home / "model.pt").write_text("another model")
     assert "was made with other settings" in recipe(status=1)
+
+
+@pytest.mark.parametrize("downloads", [False, True])
+def test_raw_files_may_go_once_the_data_are_made(finetuning, downloads):
+    recipe = finetuning("home", "recipes/xtreme/run.sh")
+    raw = recipe.runs / "raw" if downloads else recipe.home / "xtreme"
+    files = [file.path for file in find_questions("", official=True)[0]]
+    for name in (*files, "squad/train-v1.1.json", "squad/dev-v1.1.json",
+                 *(places[0] for places in SENTENCE_PAIRS.values())):  # fmt: skip
+        (raw / name).parent.mkdir(exist_ok=True, parents=True)
+        (raw / name).write_text(name)
+    options = "--raw-dir", raw, "--tasks", "XNLI,SQuAD", "--stop-stage", "3"
+    recipe(*options)
+    shutil.rmtree(raw)
+    if downloads:
+        options = "--raw-dir", "", *options[2:]
+    count = len(recipe.commands())
+    recipe(*options)
+    assert [program for program, *_ in recipe.commands()[count:]] == ["lib"]
 
 
 def test_a_row_without_a_model_is_named(recipe):

@@ -4,10 +4,12 @@ import os
 import re
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from fairseq_posenc.tools.bert.xtreme import find_questions
+from recipes.lib.recipe import TIME_IS_UP, Recipe
 
 GLUE, XTREME = "recipes/glue/run.sh", "recipes/xtreme/run.sh"
 TASKS = {GLUE: "CoLA,MNLI", XTREME: "XNLI,SQuAD"}
@@ -94,6 +96,23 @@ def test_no_table_is_half_empty_unless_asked_for(run, options, tables):
     assert " ".join(re.findall(r"(?m)^posenc table --paper chen2021-(\d+)", printed)) == tables
     made = re.findall(r"(?m)^bash recipes/rel_scalar/pretrain_english.sh .*", printed)
     assert [line[-10:] for line in made] == ([" -- --bf16"] if "--pretrain" in options else [])
+
+
+@pytest.mark.parametrize(
+    "options, made",
+    [(["--pretrain", "-- --bf16"], "--hours 9 -- --bf16"),
+     (["--pretrain", "--hours 3 --jobs 2"], "all=none --hours 3 --jobs 2"), ([], "")],
+)  # fmt: skip
+def test_the_hours_are_also_those_of_the_pretraining(run, options, made):
+    printed = run("bash", GLUE, "--plan", "--hours", "9", "--encodings", "all=none", *options)
+    commands = re.findall(r"(?m)^bash recipes/rel_scalar/pretrain_english.sh .*", printed)
+    assert [" ".join(commands).endswith(made), len(commands)] == [True, bool(made)]
+
+
+def test_a_recipe_ends_as_the_one_that_it_runs_where_the_time_is_up():
+    with pytest.raises(SystemExit) as ended:
+        Recipe.execute(SimpleNamespace(is_plan=False), ["bash", "-c", "exit 75"])
+    assert ended.value.code == TIME_IS_UP
 
 
 @pytest.mark.parametrize("anchor, commands", [("wmt14", 7), ("bert", 6)])
