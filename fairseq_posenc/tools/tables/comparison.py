@@ -339,6 +339,10 @@ def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
     hardware = sorted({"{1} × {0}".format(*cell.hardware) for cell in trained})
     if hardware and any("training" in measure.sets for measure in table.measures.values()):
         remarks.append(f"Ours were trained on: {'; '.join(hardware)}.")
+    predicted = {name for cell in cells for name, scores in cell.figures.items() if scores == {}}
+    unscored = [name for name, each in table.measures.items() if predicted & {*each.sets}]
+    if unscored:
+        remarks.append(f"{', '.join(unscored)}: predicted, not scored, as without labels.")
     rows: Dict[str, List[Dict[str, Optional[str]]]] = {}
     for cell in trained:
         rows.setdefault(cell.row, []).append({"training": cell.training.get("precision")})
