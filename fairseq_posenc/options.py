@@ -91,10 +91,7 @@ def defaults(option: str) -> Dict[str, Any]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--position-encoding`` and the options of all encodings.
-
-    None has a default here: what is not given is left to the encoding.
-    """
+    """Add ``--position-encoding`` and the options of all encodings, which know the defaults."""
     parser.add_argument(
         "--position-encoding",
         choices=encodings.names(),

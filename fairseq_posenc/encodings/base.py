@@ -1,7 +1,7 @@
 """Input of an encoding (:class:`Positions`), its output (:class:`Terms`) and its base class."""
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -276,19 +276,6 @@ class Encoding(nn.Module):
     def __init__(self, stack: StackConfig):
         super().__init__()
         self.stack = stack
-
-    @classmethod
-    def options_by_length(
-        cls, chosen: Mapping[str, Any], length: int, decoder: bool
-    ) -> Dict[str, object]:
-        """Return the options that follow from the longest sequence, beside the size of tables.
-
-        Args:
-            chosen: all options, with their defaults.
-            length: ``max_length`` of the stack.
-            decoder: whether it is a decoder.
-        """
-        return {}
 
     @property
     def in_evaluation(self) -> "Encoding":

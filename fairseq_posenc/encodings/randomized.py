@@ -1,7 +1,7 @@
 """Other encodings at random, rising positions in training (Ruoss et al. 2023)."""
 
 from dataclasses import replace
-from typing import Any, Dict, Mapping, Optional, Type
+from typing import Dict, Optional, Type
 
 import torch
 from torch import Tensor
@@ -53,13 +53,6 @@ class Randomized(Encoding):
             raise ValueError(f"inner must be one of {', '.join(INNER)}, not {inner}")
         self.inner = INNER[inner](stack)
         self.drawn_below = end_of_draws(stack, drawn_below)
-
-    @classmethod
-    def options_by_length(
-        cls, chosen: Mapping[str, Any], length: int, decoder: bool
-    ) -> Dict[str, object]:
-        """Return M where it is the longest sequence."""
-        return {} if chosen["drawn_below"] else {"drawn_below": length}
 
     @property
     def in_evaluation(self) -> Encoding:

@@ -1,7 +1,6 @@
 """Queries and keys rotated by their position (Su et al. 2021: RoPE)."""
 
 import math
-from typing import Any, Dict, Mapping
 
 import torch
 from torch import Tensor
@@ -99,13 +98,6 @@ class Rotary(Encoding):
         # whole numbers, which half precision holds exactly
         channel_pairs = torch.arange(width // 2, dtype=torch.float32)
         self.register_buffer("channel_pairs", channel_pairs, persistent=False)
-
-    @classmethod
-    def options_by_length(
-        cls, chosen: Mapping[str, Any], length: int, decoder: bool
-    ) -> Dict[str, object]:
-        """Return T of a decoder that scales by it."""
-        return {"longest": length} if decoder and chosen["scale_method"] == "dynamic" else {}
 
     def forward(self, positions: Positions) -> Terms:
         """Return the rotation of the queries, one object for all layers."""

@@ -1,7 +1,7 @@
 """Uniform SHAPE: every position is seen about equally often (Peng et al. 2024)."""
 
 from dataclasses import replace
-from typing import Any, Dict, Mapping, Optional
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -40,13 +40,6 @@ class Unifpe(Sinusoidal):
         super().__init__(stack)
         self.drawn_below = end_of_draws(stack, drawn_below)
         self.separate_draws = separate_draws
-
-    @classmethod
-    def options_by_length(
-        cls, chosen: Mapping[str, Any], length: int, decoder: bool
-    ) -> Dict[str, object]:
-        """Return M where it is the longest sequence."""
-        return {} if chosen["drawn_below"] else {"drawn_below": length}
 
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids of the shifted positions."""

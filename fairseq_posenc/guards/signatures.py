@@ -13,6 +13,7 @@ from fairseq.models.roberta.model import RobertaModel
 
 from fairseq_posenc import encodings, options, register_all
 from fairseq_posenc.checkpoints.groups import group_options
+from fairseq_posenc.encodings.longest import options_by_length
 from fairseq_posenc.errors import printable
 from fairseq_posenc.guards import source_bos
 
@@ -95,14 +96,13 @@ def of_run(state: Any, defaults: Mapping[str, Any]) -> str:
     if name is None:
         return signature
     chosen = options.chosen(Namespace(**{**args, "position_encoding": name}))
+    chosen = {**encodings.options(name), **chosen}
     by_length: Dict[str, List[str]] = {}
     for side in "source", "target":
         length = args.get(f"max_{side}_positions")
         if length is None:
             continue  # without an encoder, or without a decoder
-        values = encodings.TABLE[name].options_by_length(
-            {**encodings.options(name), **chosen}, length, decoder=side == "target"
-        )
+        values = options_by_length(chosen, length, decoder=side == "target")
         for option, value in values.items():
             by_length.setdefault(option.replace("_", "-"), []).append(str(value))
     fields = {name: "/".join(dict.fromkeys(values)) for name, values in by_length.items()}

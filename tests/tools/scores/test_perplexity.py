@@ -170,7 +170,7 @@ def test_two_models_are_compared(language_model, posenc, tmp_path, capsys):
     assert "--lengths 99998, 99999 left out\n" in printed.err and "9999" not in printed.out
     [count] = re.findall(r"(\d+) tokens, blocks", printed.out)
     printed = posenc(*words, "--models", *same, "--lengths", count, "--force").out
-    assert re.search(r"\| one +\| +\d+ \| +2 \| [\d.]+ ± - \|", printed)
+    assert re.search(r"\| one +\| +\d+ \| +2 \| +[\d.]+ ± - +\|", printed)
     assert f"± is - as the text is one piece of {count} tokens" in printed
     with pytest.raises(UsageError, match="tokens: give shorter --lengths"):
         posenc(*words, "--models", *same, "--lengths", "99999")
