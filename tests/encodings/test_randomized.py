@@ -60,10 +60,11 @@ def test_drawn_distances_lie_along_the_diagonals(batch, place, inner, decoder, m
     encoding = randomized(inner, decoder)
     for parameter in encoding.parameters():
         parameter.data.normal_(generator=torch.Generator().manual_seed(0))
-    distances = [0, 3, 11, 30, 39]
+    distances, asked = [0, 3, 11, 30, 39], []
     row = torch.tensor([distances[1:] + [MOST] * 35])
-    monkeypatch.setattr(encoding, "draw", lambda lengths, first: row)
+    monkeypatch.setattr(encoding, "draw", lambda *how: asked.append(how) or row)
     terms = encoding(place(batch([5, 3])))
+    assert asked == [(torch.tensor([4]), 1)]
     whole = encoding.inner(Positions.of_length(MOST))
     for layer in range(2):
         bias, of_all = terms.attention[layer].bias, whole.attention[layer].bias
@@ -85,12 +86,13 @@ def test_drawn_distances_lie_along_the_diagonals(batch, place, inner, decoder, m
 
 def test_rotations_are_those_of_the_drawn_positions(batch, place, monkeypatch):
     encoding = randomized("rotary")
-    row = torch.tensor([[2, 3, 11, 30, 39] + [MOST] * 35])
-    monkeypatch.setattr(encoding, "draw", lambda lengths: row)
+    row, asked = torch.tensor([[2, 3, 11, 30, 39] + [MOST] * 35]), []
+    monkeypatch.setattr(encoding, "draw", lambda lengths: asked.append(lengths) or row)
     whole = encoding.inner(Positions.of_length(MOST)).attention[0].rotation
     for left in (False, True):
         found = encoding(place(batch([5, 3], left))).attention[0].rotation
         assert torch.equal(found, whole[:, row[0, :5]])
+    assert asked == [torch.tensor([5])] * 2
 
 
 @pytest.mark.parametrize("inner", INNER)
