@@ -13,7 +13,7 @@ import zlib
 from contextlib import contextmanager
 from typing import BinaryIO, Callable, Dict, Iterator, List, Sequence
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, first_line
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?inf|nan")
 LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
@@ -71,6 +71,22 @@ def file_error(action: str, path: str, error: Exception) -> UsageError:
     is_other_file = name is not None and not str(name).startswith(path)
     suffix = f": {name}" if is_other_file else ""
     return UsageError(f"cannot {action} {path}: {reason}{suffix}")
+
+
+def disk_error(error: Exception) -> OSError:
+    """Return what went wrong with the disk, of which libraries tell in errors of their own.
+
+    torch raises another error while an OSError is handled; safetensors and tokenizers write
+    its number into their text. An error of another kind is raised again.
+    """
+    if isinstance(error, OSError):
+        return error
+    if isinstance(error.__context__, OSError) and isinstance(error, RuntimeError):
+        return error.__context__
+    number = re.search(r"\(os error (\d+)\)", first_line(error))
+    if number is None:
+        raise error
+    return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def file_digest(path: str, algorithm: str = "sha256") -> str:

@@ -14,6 +14,7 @@ Which file checks what, and when:
   checkpoints), ``precision`` (on a CPU; logged, recorded), ``run_comparison`` (options that may not
   change; of averages and ensembles, too), ``resumed_state`` (optimizer, progress, place in the
   epoch)
+- a checkpoint is written: ``saving``
 - a set is validated or translated: ``scoring``
 
 ``signatures`` says which positions a checkpoint was trained with, and ``source_bos`` whether its
@@ -30,6 +31,9 @@ When the models are imported, these places of fairseq are replaced, once (a test
   on the trainer's ``state_dict`` has the metadata of the run (``run_comparison``)
 - ``checkpoint_utils.verify_checkpoint_directory`` and ``FairseqTask.filter_indices_by_size``, which
   find that nothing can be written or read (``training_start``)
+- ``checkpoint_utils.save_checkpoint``, ``checkpoint_utils._torch_persistent_save`` and
+  ``checkpoint_utils.PathManager`` (its ``copy``): no half checkpoint has the name of a whole one,
+  and a full disk is told in one line (``saving``)
 - ``EpochBatchIterator.first_batch``, where a set has none (``training_start``)
 - ``models.build_model``, which knows the task and the model (``task_models``)
 - ``distributed.utils.infer_init_method``, by which fairseq starts workers: it needs GPUs

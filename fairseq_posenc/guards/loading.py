@@ -18,6 +18,7 @@ from fairseq_posenc.guards import (
     precision,
     run_comparison,
     save_folder,
+    saving,
     scoring,
     source_bos,
     training_start,
@@ -29,6 +30,7 @@ from fairseq_posenc.guards.resumed_state import (
     check_first_step,
     check_progress,
     checked_optimizer_state,
+    end_if_complete,
     patch_batches,
     patch_epoch_position,
     warn_of_lost_average,
@@ -90,6 +92,7 @@ def install_loading_patches() -> None:
     patch_batches()
     training_start.patch_start()
     training_start.patch_first_batch()
+    saving.patch_saving()
     scoring.patch_scoring()
     # the object that a worker sends the others when a run is resumed holds options, which torch
     # ≥ 2.6 does not load from untrusted files
@@ -189,6 +192,7 @@ def _patch_training_start() -> None:
             check_progress(extra_state, trainer)
             if resumed:
                 warn_of_lost_average(extra_state, trainer)
+                end_if_complete(extra_state, trainer)
             run_comparison.attach_run_metadata(trainer, {**metadata, precision.KEY: record})
             training_start.warn_of_short_training(trainer.cfg)
             return extra_state, batches

@@ -159,6 +159,17 @@ def check_progress(extra_state: Any, trainer: Any) -> None:
             raise UsageError(f"the checkpoint's {name} is not what a training has; {_ADVICE}")
 
 
+def end_if_complete(extra_state: Any, trainer: Any) -> None:
+    """Train nothing where the updates of ``--max-update`` are done.
+
+    fairseq looks after an update, and so each start of a run that has ended would train one more.
+    """
+    updates, last = trainer.get_num_updates(), trainer.cfg.optimization.max_update
+    if extra_state is not None and 0 < last <= updates:
+        logger.info("%d updates are done, and --max-update is %d: nothing is left", updates, last)
+        trainer.cfg.optimization.max_epoch = -1  # 0 would be no end
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and 0 <= value < _MOST
 

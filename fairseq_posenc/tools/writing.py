@@ -16,8 +16,8 @@ import socket
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Callable, Dict, Iterator
 
-from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.files import file_error
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import disk_error, file_error
 
 _TEMPORARY = re.compile(r"\.(part|old)-[0-9a-f]{12}-(\d+)-[0-9a-f]{12}$")
 
@@ -65,7 +65,7 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
         for folder in {os.path.dirname(os.path.abspath(path)) for path in partials}:
             sync(folder)
     except Exception as error:
-        failed = _of_the_disk(error)
+        failed = disk_error(error)
         written = [path for path in partials if str(failed.filename).startswith(path)]
         # without any, a folder on the way could not be made
         paths = written or list(partials)[:3] or [str(failed.filename)]
@@ -95,7 +95,7 @@ def replacing_folder(path: str) -> Iterator[str]:
         os.replace(partial, path)
         sync(os.path.dirname(path))
     except Exception as error:
-        raise file_error("write", path, _of_the_disk(error)) from error
+        raise file_error("write", path, disk_error(error)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if os.path.lexists(path):
@@ -143,7 +143,7 @@ def replacing_files(
         for parent in {folder, *parents}:
             sync(parent)
     except Exception as error:
-        raise file_error("write", folder, _of_the_disk(error)) from error
+        raise file_error("write", folder, disk_error(error)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -216,22 +216,6 @@ def _is_running(process: int) -> bool:
     except OSError:  # of another user
         return True
     return True
-
-
-def _of_the_disk(error: Exception) -> OSError:
-    """Return what went wrong with the disk, of which libraries tell in errors of their own.
-
-    torch raises another error while an OSError is handled; safetensors and tokenizers write
-    its number into their text. An error of another kind is raised again.
-    """
-    if isinstance(error, OSError):
-        return error
-    if isinstance(error.__context__, OSError) and isinstance(error, RuntimeError):
-        return error.__context__
-    number = re.search(r"\(os error (\d+)\)", first_line(error))
-    if number is None:
-        raise error
-    return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def check_folder(path: str, marker: str, content: str, force: bool) -> None:

@@ -52,6 +52,16 @@ def test_a_run_is_resumed_with_its_own_positions_alone(cape, trains, training, r
     assert signature(cape) == trained
 
 
+def test_a_run_that_has_ended_stays_as_it_is(cape, trains, training):
+    before = (cape / "checkpoint_last.pt").read_bytes()
+    for last in "21":
+        printed = trains(*training(*CAPE, *BRIEF, last, "--save-dir", cape))
+        assert f"2 updates are done, and --max-update is {last}: nothing is left" in printed
+        assert (cape / "checkpoint_last.pt").read_bytes() == before
+    trains(*training(*CAPE, *BRIEF, "3", "--save-dir", cape))
+    assert (cape / "checkpoint_last.pt").read_bytes() != before
+
+
 def test_no_other_training_writes_over_a_run(cape, trains, training, refuses, tmp_path):
     last = cape / "checkpoint_last.pt"
     before, rotary = last.read_bytes(), ["--position-encoding", "rotary", *BRIEF, "3"]
