@@ -12,7 +12,8 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from typing import Dict, List, Mapping, Sequence
+from statistics import mean
+from typing import Dict, List, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 
@@ -100,14 +101,41 @@ class AnswerScorer:
     def per_question(self, predictions: Mapping[str, str]) -> Dict[str, List[float]]:
         """Return ``f1`` and ``exact_match`` of each question, 0 to 1, in the order of the file."""
         scores: Dict[str, List[float]] = {"f1": [], "exact_match": []}
-        for question, answers in self.golds.items():
-            if question not in self._normalised:
-                self._normalised[question] = [
-                    normalise(gold, self.metric, self.language) for gold in answers
-                ]
-            golds = self._normalised[question]
+        for question in self.golds:
+            golds = self._normalised_golds(question)
             is_answered = question in predictions and bool(golds)
-            text = normalise(predictions.get(question, ""), self.metric, self.language)
+            text = self._normalise(predictions.get(question, ""))
             scores["f1"].append(max(f1(text, gold) for gold in golds) if is_answered else 0.0)
             scores["exact_match"].append(float(is_answered and text in golds))
         return scores
+
+    def chance(
+        self, predictions: Mapping[str, str], contexts: Mapping[str, int]
+    ) -> Optional[float]:
+        """Return F1 in percent of answers that are taken for those to other questions of a context.
+
+        A model that heeds the context alone has about as much. It is None where most questions are
+        the only ones about their contexts.
+
+        Args:
+            predictions: answers by question.
+            contexts: by question the number of its context.
+        """
+        groups: Dict[int, List[str]] = {}
+        for question in self.golds:
+            groups.setdefault(contexts[question], []).append(question)
+        means = []
+        for group in (group for group in groups.values() if len(group) > 1):
+            for question in group:
+                text = self._normalise(predictions.get(question, ""))
+                others = (self._normalised_golds(other) for other in group if other != question)
+                means.append(mean(max(f1(text, gold) for gold in golds) for golds in others))
+        return 100 * mean(means) if 2 * len(means) > len(self.golds) else None
+
+    def _normalise(self, text: str) -> str:
+        return normalise(text, self.metric, self.language)
+
+    def _normalised_golds(self, question: str) -> Sequence[str]:
+        if question not in self._normalised:
+            self._normalised[question] = [*map(self._normalise, self.golds[question])]
+        return self._normalised[question]

@@ -3,7 +3,7 @@
 import json
 import logging
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Sequence, TextIO, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, TextIO, Tuple
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
@@ -159,6 +159,12 @@ class PosencQuestionAnsweringTask(FineTuningTask):
     def per_example(self, split: str, predictions: List[Candidate]) -> Dict[str, List[float]]:
         """Return F1 and exact match of every answered question, 0 to 1."""
         return self._scorers[split].per_question(self.answers(split, predictions))
+
+    def chance(self, split: str, predictions: List[Candidate]) -> Optional[float]:
+        """Return F1 of the answers where other questions of the same context had been asked."""
+        questions = self.datasets[split].split.questions
+        contexts = {question.id: question.context for question in questions}
+        return self._scorers[split].chance(self.answers(split, predictions), contexts)
 
     def gold(self, split: str) -> Mapping[str, Sequence[str]]:
         """Return the gold answers of a split by the questions' ids."""

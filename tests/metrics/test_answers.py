@@ -71,6 +71,17 @@ def test_scores_are_means_over_all_questions_and_missing_answers_count_zero():
     assert scorer.score({"e": "x"}) == {"f1": 0.0, "exact_match": 0.0}
 
 
+def test_chance_is_f1_beside_the_answers_to_other_questions_of_a_context():
+    golds = {"a": ["x", "z"], "b": ["y z"], "c": ["w"], "d": ["x"]}
+    contexts = {"a": 0, "b": 0, "c": 0, "d": 1}
+    scorer = AnswerScorer(golds, "squad", "en")
+    # x beside b and c; y beside a and c; z beside a and b; d has no other
+    chance = scorer.chance({"a": "x", "b": "y", "c": "The z", "d": "x"}, contexts)
+    assert chance == pytest.approx(100 * (0 + 0 + (1 + 2 / 3) / 2) / 3)
+    assert scorer.chance({}, contexts) == 0
+    assert scorer.chance({"a": "x"}, {**contexts, "c": 2}) is None
+
+
 @pytest.mark.parametrize("language", ["fr", "th", "", "german"])
 def test_mlqa_refuses_languages_it_has_no_rules_for(language):
     advice = "vi, zh; give the code where it is one of these languages, otherwise --metric squad"

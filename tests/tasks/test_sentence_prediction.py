@@ -298,7 +298,9 @@ def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatc
     with open(f"{out}/predictions.test.tsv") as stream:
         assert len(stream.readlines()) == 31
     with pytest.raises(UsageError, match="no split 'other'"):
-        predict(path=checkpoint, data=mnli, subsets=["other"], output=f"{out}2", cpu=True, notes={})
+        # before it predicts the first
+        sets = ["valid", "other"]
+        predict(path=checkpoint, data=mnli, subsets=sets, output=f"{out}2", cpu=True, notes={})
     assert not (tmp_path / "out2").exists()
     zero_shot = predict(
         path=checkpoint, data=folder("XNLI"), subsets=["test-de"], output=out, cpu=True, notes={}

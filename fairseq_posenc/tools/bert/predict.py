@@ -4,7 +4,8 @@ Works for every task with these members: ``predict(model, sample)``, which retur
 example's number and anything; ``score(split, pairs)``, the metrics; ``write(split, pairs,
 stream)``; ``per_example(split, pairs)``, what the metrics are computed from, see
 :mod:`fairseq_posenc.tools.scores.task_score`; ``gold(split)``, what is right, as JSON;
-``predictions_suffix``, ``benchmark`` and ``main_metrics``.
+``predictions_suffix``, ``benchmark`` and ``main_metrics``. With ``chance(split, pairs)``, or bits,
+it is known what a model has that has learned nothing.
 """
 
 import hashlib
@@ -57,6 +58,8 @@ def predict(
     begin = time.perf_counter()
     model, task = load(path, data)
     check_signature(notes, path, [getattr(model, "signature", "")])
+    for subset in subsets:  # one that is not there is told before any is predicted
+        task.load_dataset(subset)
     device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
     model.to(device).eval()
     scores, examples, per_example, gold, chance = {}, {}, {}, {}, {}
@@ -70,6 +73,8 @@ def predict(
             if BITS in scores[subset]:
                 tokens = [token for block in right for token in block]
                 chance[subset] = frequency_bits(tokens, len(task.dictionary))
+            elif hasattr(task, "chance"):
+                chance[subset] = task.chance(subset, pairs)
         file = os.path.join(output, f"predictions.{subset}.{task.predictions_suffix}")
         with replacing(file) as stream:
             task.write(subset, pairs, stream)
@@ -81,7 +86,7 @@ def predict(
         labels=list(task.labels),
         per_example=per_example,
         gold=gold,
-        chance=chance,
+        chance={subset: value for subset, value in chance.items() if value is not None},
         notes=dict(notes),
         command=list(command),
         versions={**versions(), **{name: version(name) for name in ("scikit-learn", "scipy")}},

@@ -25,6 +25,7 @@ TITLES = {
 }  # fmt: skip
 # 1: higher is better, as of all others; -1: lower
 DIRECTIONS = {BITS: -1}
+_LEAST = 1.0  # in F1: a model whose answers are less above chance has learned nothing
 Examples = Mapping[str, np.ndarray]
 
 
@@ -40,7 +41,8 @@ class TaskScore:
         labels: names of the classes; empty for scores and questions.
         per_example: by subset what the metrics are computed from, see this module.
         gold: by subset a digest of what is right.
-        chance: by subset the bits of a model that knows how frequent tokens are, and nothing else.
+        chance: by subset the bits of a model that knows how frequent tokens are, and nothing else;
+            or F1 of the answers, where other questions of the same texts had been asked.
         precision: of ``prediction``, and of ``training`` with its hardware, where known.
         notes, command, versions, hardware, seconds: by what the result was made.
         training_options: of the log beside the file, in which they are not.
@@ -124,6 +126,12 @@ class TaskScore:
             return "predicts the hidden tokens", end
         if not sum(columns.get("f1", [1])):
             return "gives no word of any answer", ""
+        if "f1" in columns and subset in self.chance:
+            reached, chance = self.scores[subset]["f1"], self.chance[subset]
+            if reached >= chance + _LEAST:
+                return None
+            figures = f"({reached:.2f} F1, and {chance:.2f})"
+            return "answers the questions", f" no better than others about the same texts {figures}"
         return None
 
 

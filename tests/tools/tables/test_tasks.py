@@ -164,6 +164,14 @@ def test_what_has_learned_nothing_is_said_first(runs, posenc, tmp_path):
     assert "shaw, seed 1" not in printed
 
 
+@pytest.mark.parametrize("chance, learned", [(99.5, False), (50.0, True), (None, True)])
+def test_answers_that_would_do_for_other_questions_are_said(runs, posenc, chance, learned):
+    results = seeds(questions, 1.0, chance={} if chance is None else {"valid": chance})
+    printed = posenc("table", "--results", *runs(shaw=results)).out
+    told = "answers the questions of SQuAD valid no better than others about the same texts"
+    assert (f"shaw, seed 1, {told} (100.00 F1, and 99.50): it has learned" in printed) != learned
+
+
 def test_the_learning_rate_is_chosen_by_the_median_of_the_development_set(runs):
     def rate(lr, *rights):
         return [classes(right, notes={"seed": str(seed), "lr": lr})
