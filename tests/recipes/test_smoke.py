@@ -22,6 +22,8 @@ SMALL = {
     "quickstart.sh": "--train 500 --test 20 --updates 20 --encodings sinusoidal,shape,rel_scalar",
     "claims.sh --parts joined": "--fast --updates 20 --test 20 --seeds 1,2 --rows sinusoidal,shape",
     "claims.sh --parts length,deep,plain": "--fast --updates 20 --test 20 --seeds 1",
+    "claims.sh --parts length,switch,switch_long": "--fast --updates 20 --test 20 --seeds 1"
+    " --rows sinusoidal,rotary",
     "lm.sh": f"{TRAINED} --data-dir {{text}} --language en --bpe 200"
     " --arch posenc_transformer_lm_tiny --length 32 --lengths 32,64 --encodings sinusoidal,alibi",
     "python_docs.sh": f"{TRAINED} --data-dir {{text}} --longest 24 --pieces 200 --test 2"
