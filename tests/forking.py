@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -114,7 +115,8 @@ def serve(server):
             os.close(stream)
         threading.Thread(target=_pass_signals, args=(program, child), daemon=True).start()
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        program.send(str(code).encode())
+        with suppress(OSError):  # it has been killed
+            program.send(str(code).encode())
         os._exit(0)
     program.close()
     for number, stream in enumerate(streams):
