@@ -78,29 +78,12 @@ class Measuring(Experiment):
             output=cell.path("stock.out"), log=log,
         )  # fmt: skip
         os.unlink(stock)
-        lengths = "--bins", "20,30,45", "--length-unit", "tokens"
-        self.score(part, cell, "stock.out", "stock.json", *lengths)
-
-    def score(
-        self, part: str, cell: PlannedCell, generated: str, output: str, *options: str
-    ) -> None:
-        """Score a translation of the test set of sentences."""
-        texts = [self.path(part, f"corpus/test.{language}") for language in LANGUAGES]
-        self.execute(["posenc", "score", "--generated", cell.path(generated), "--output",
-                      cell.path(output),
-                      "--data", self.path(part, "bin"), "--note", f"seed={cell.seed}",
-                      "--reference", texts[1], "--source", texts[0], *options],
-                     log=os.devnull,
-                     failure=f"scoring of {cell.path(generated)} failed")  # fmt: skip
-
-    def score_groups(self, part: str, cell: PlannedCell) -> None:
-        """By the number of clauses, and by how far a subject stands from its verb."""
-        for group, bins in ("clauses", "1,2,3,4,5"), ("agreement", "1,4,6,8,11"):
-            if not os.path.exists(cell.path(f"{group}.json")):
-                by = self.path(part, f"corpus/test.{group}")
-                self.score(
-                    part, cell, "generate.out", f"{group}.json", "--bins", bins, "--group-by", by
-                )
+        source, reference = (self.path(part, f"corpus/test.{side}") for side in LANGUAGES)
+        self.execute(["posenc", "score", "--generated", cell.path("stock.out"), "--output",
+                      cell.path("stock.json"), "--data", self.path(part, "bin"),
+                      "--note", f"seed={cell.seed}", "--reference", reference, "--source", source,
+                      "--bins", "20,30,45", "--length-unit", "tokens"],
+                     log=log)  # fmt: skip
 
     def analyse_joined(self, part: str, cell: PlannedCell) -> None:
         """Sentences in two orders; of shape also each token."""

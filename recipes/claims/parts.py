@@ -168,10 +168,7 @@ class Claims(Measuring):
     def by_length(self, part: str) -> None:
         """Train on short sentences, test on longer ones."""
         self.quickstart(part, {})
-        cells = self.cells_of(part, self.rows_of(part))
-        self.measure(part, cells, self.analyse_length)
-        if part == "length":
-            self.measure(part, cells, self.score_groups)
+        self.measure(part, self.cells_of(part, self.rows_of(part)), self.analyse_length)
         self.write_tables(part)
 
     def joined(self, part: str) -> None:
@@ -336,12 +333,9 @@ class Claims(Measuring):
         """Tables and curves of all that is trained."""
         if self.is_plan:
             return
-        for name in "score", "clauses", "agreement":
-            files = self.trained_files(part, f"{name}.json")
-            if files:
-                table = self.path(part, f"{name.replace('score', 'table')}.md")
-                command = ["posenc", "table", "--by-length", *files, "--output", table]
-                self.execute(command, log=os.devnull)
+        scores = ["--by-length", *self.trained_files(part, "score.json")]
+        table = self.path(part, "table.md")
+        self.execute(["posenc", "table", *scores, "--output", table], log=os.devnull)
         make_folder(self.path(part))
         curves = ["posenc", "plot", "--curves", *self.trained_files(part, "train.log")]
         picture, table = self.path(part, "curves.png"), self.path(part, "curves.md")

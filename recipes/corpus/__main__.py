@@ -5,9 +5,8 @@
 
 writes train, valid and test as <split>.en and <split>.de, line by line. Lengths are those of the
 English sentence, words and punctuation marks. No sentence occurs in two splits. Of each line,
-<split>.docs has the number of its document, and for posenc score --group-by, <split>.clauses the
-number of its clauses, and <split>.agreement the largest distance, in words of the German line,
-between the head of a subject (noun or pronoun) and a finite verb that agrees with it.
+<split>.docs has the number of its document, and <split>.clauses, for posenc score --group-by, the
+number of its clauses.
 """
 
 from fairseq_posenc.tools.arguments import command_parser

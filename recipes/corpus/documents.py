@@ -16,7 +16,7 @@ from recipes.corpus.tree import Sentence, count_clauses
 SHORTEST = 3
 SENTENCES = 8
 SHOW_PROGRESS_FROM = 5000
-_ENDINGS = ("en", "de", "docs", "clauses", "agreement")
+_ENDINGS = ("en", "de", "docs", "clauses")
 _ATTEMPTS = 5000
 _ATTEMPTS_PER_LENGTH = 50
 
@@ -24,15 +24,14 @@ _ATTEMPTS_PER_LENGTH = 50
 class Pair(NamedTuple):
     """A sentence, its translation, and what is known of them.
 
-    ``clauses``: see :func:`count_clauses`; ``agreement``: see :func:`agreement_distance`;
-    ``document``: the number of the document that they belong to.
+    ``document`` is the number of the document that they belong to, ``clauses`` how many they have
+    (:func:`count_clauses`).
     """
 
     english: str
     german: str
-    clauses: int
-    agreement: int
     document: int
+    clauses: int
 
 
 class Range(NamedTuple):
@@ -105,9 +104,8 @@ def generate(
         text, tree = drawn
         if unique:
             refused.add(text)
-        tokens = german.sentence(tree)
-        numbers = count_clauses(tree), german.agreement_distance(tokens), document
-        yield Pair(text, english.to_text(tokens), *numbers)
+        translation = english.to_text(german.sentence(tree))
+        yield Pair(text, translation, document, count_clauses(tree))
 
 
 def _new_sentence(
@@ -129,9 +127,8 @@ def _new_sentence(
 def write_corpus(folder: str, seed: int, splits: Sequence[Split], *, quiet: bool = True) -> None:
     """Write ``<split>.en`` and ``.de``, one sentence a line, and numbers of each line.
 
-    ``.docs`` holds the number of its document, counted from 0 in each split, ``.clauses`` how many
-    it has (:func:`count_clauses`), and ``.agreement`` the largest distance of a German subject and
-    verb (:func:`agreement_distance`). No English sentence of a split occurs in another one. The
+    ``.docs`` holds the number of its document, counted from 0 in each split, and ``.clauses`` how
+    many it has (:func:`count_clauses`). No English sentence of a split occurs in another one. The
     split named "train" may repeat its own sentences, the others do not; these come out the same
     whatever the size of "train". All files take their names together, once all are complete.
 
@@ -160,7 +157,7 @@ def write_corpus(folder: str, seed: int, splits: Sequence[Split], *, quiet: bool
                 for pair in tqdm(pairs, name, lines, unit=" sentences", disable=hidden):
                     own.add(pair.english)
                     document = first_document + pair.document
-                    values = pair.english, pair.german, document, pair.clauses, pair.agreement
+                    values = pair.english, pair.german, document, pair.clauses
                     for stream, value in zip(streams, values):
                         stream.write(f"{value}\n")
                 first_document = document + 1

@@ -1,6 +1,6 @@
 """A tree in German words: agreement, case, and the verb in second or last place."""
 
-from typing import Dict, List, Sequence, Tuple
+from typing import List, Tuple
 
 from recipes.corpus import lexicon, tree
 from recipes.corpus.lexicon import ACCUSATIVE, DATIVE, NOMINATIVE
@@ -33,38 +33,6 @@ _ENDINGS, _ADJECTIVE_ENDINGS = (
 _PERFECT = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}
 
 
-class _Agreeing(str):
-    """A token that agrees with others of a clause: the head of its subject, or a finite verb."""
-
-    clause: tree.Clause
-    finite: bool
-
-    def __new__(cls, word: str, clause: tree.Clause, finite: bool = False) -> "_Agreeing":
-        token = super().__new__(cls, word)
-        token.clause, token.finite = clause, finite
-        return token
-
-
-def agreement_distance(tokens: Sequence[str]) -> int:
-    """Return the largest distance between a subject and a finite verb that agrees with it.
-
-    It is the difference of their places in the sentence, marks not counted, so that neighbours are
-    1 apart; the largest over the clauses, over the verbs of a clause and over what heads its
-    subject: the noun, of several each; the pronoun, which in a relative clause without another
-    subject is the relative pronoun.
-
-    Args:
-        tokens: what :func:`sentence` returns.
-    """
-    heads: Dict[tree.Clause, List[int]] = {}
-    verbs: Dict[tree.Clause, List[int]] = {}
-    for position, token in enumerate(token for token in tokens if token not in ",."):
-        if isinstance(token, _Agreeing):
-            (verbs if token.finite else heads).setdefault(token.clause, []).append(position)
-    pairs = ((head, verb) for clause in verbs for head in heads[clause] for verb in verbs[clause])
-    return max(abs(head - verb) for head, verb in pairs)
-
-
 def sentence(mains: tree.Sentence) -> List[str]:
     """Return the tokens of the sentence, which :func:`english.to_text` puts together."""
     tokens = clause(mains[0].clause)
@@ -77,13 +45,12 @@ def sentence(mains: tree.Sentence) -> List[str]:
 
 def clause(node: tree.Clause, verb_last: bool = False) -> List[str]:
     """Return the tokens of a clause with its verb in second place, or in the last one."""
-    subject = _subject(node.subject, node) if node.subject else []
+    subject = _subject(node.subject) if node.subject else []
     tokens: List[str] = []
     for number, phrase in enumerate(node.phrases):
         finite, second = _verbs(phrase, node.plural)
         if verb_last and phrase.tense == tree.PRESENT and second:  # "steht auf", but "aufsteht"
             finite, second = second[0] + finite, []
-        finite = _Agreeing(finite, node, finite=True)
         tokens += [lexicon.AND.german] if number else []
         if verb_last:
             tokens += [] if number else subject
@@ -149,12 +116,9 @@ def _after(node: tree.VerbPhrase) -> List[str]:
     return []
 
 
-def _subject(node: tree.Group, of: tree.Clause) -> List[str]:
-    """Return the tokens of a subject, its heads marked, with a relative clause between commas."""
+def _subject(node: tree.Group) -> List[str]:
+    """Return the tokens of a subject, with a relative clause between commas."""
     tokens = _without_relative(node, NOMINATIVE)
-    for position, after in enumerate([*tokens[1:], ","]):
-        if after in (",", lexicon.AND.german):
-            tokens[position] = _Agreeing(tokens[position], of)
     return [*tokens, *_relative(node.relative)] if node.relative else tokens
 
 
@@ -179,7 +143,6 @@ def _relative(node: tree.Clause) -> List[str]:
         case = NOMINATIVE if role == "subject" else DATIVE
     before = [preposition.german] if preposition else []
     pronoun = "d" + _ENDINGS["relative", case][_column(head)]
-    pronoun = _Agreeing(pronoun, node) if role == "subject" else pronoun
     return [",", *before, pronoun, *clause(node, verb_last=True), ","]
 
 

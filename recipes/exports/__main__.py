@@ -2,7 +2,6 @@
 
     python -m recipes.exports classes --python env5/bin/python --python env4/bin/python
     python -m recipes.exports precisions --path checkpoints/average.pt --data bin
-    python -m recipes.exports onnx --encodings learned,t5
 
 Each interpreter is that of an environment with transformers; without --python it is this one's.
 CTranslate2 is tried in the first. The data are those of posenc prepare translation --test, with
@@ -12,7 +11,6 @@ SentencePiece.
 import logging
 import sys
 
-from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
 
@@ -21,9 +19,8 @@ def main() -> None:
     """Parse the command line, measure, and print."""
     parser = command_parser(__doc__, prog="python -m recipes.exports")
     add = parser.add_argument
-    add("table", choices=["classes", "precisions", "onnx"])
+    add("table", choices=["classes", "precisions"])
     add("--python", action="append", metavar="FILE", help="an interpreter (default: this one)")
-    add("--encodings", metavar="A,B", help="of onnx (default: all)")
     add("--path", metavar="FILE", help="a checkpoint")
     add("--data", metavar="FOLDER", help="its data")
     add("--sentences", type=positive, default=300, metavar="N", help="of the test (default: 300)")
@@ -34,15 +31,6 @@ def main() -> None:
         from recipes.exports import classes
 
         print(classes.table(args.python or [sys.executable]))
-        return
-    if args.table == "onnx":
-        from recipes.exports import onnx_graphs
-
-        chosen = args.encodings.split(",") if args.encodings else encodings.names()
-        unknown = [name for name in chosen if name not in encodings.names()]
-        if unknown:
-            raise UsageError(f"unknown: {unknown[0]}; choose from {', '.join(encodings.names())}")
-        print(onnx_graphs.table(chosen))
         return
     if not args.path or not args.data:
         raise UsageError("precisions needs --path and --data")

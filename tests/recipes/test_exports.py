@@ -85,18 +85,3 @@ def test_precisions_are_compared_on_the_same_sentences(tmp_path, monkeypatch):
     monkeypatch.setattr(precisions, "read_sentences", lambda *_: {"encoder": sentences[:32]})
     with pytest.raises(UsageError, match="32 sentences are one batch, whose times have no quart"):
         precisions.table(*arguments)
-
-
-def test_onnx_says_what_it_needs_or_agrees():
-    from recipes.exports import onnx_graphs
-
-    try:
-        import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError:
-        with pytest.raises(UsageError, match="this needs onnx, onnxscript, onnxruntime"):
-            onnx_graphs.table(["learned"])
-        return
-    [_, _, *lines] = cells(onnx_graphs.table(["learned", "alibi", "kerple"]))
-    assert [name for name, *_ in lines] == ["learned", "alibi", "kerple"]
-    assert all(float(cell) < 1e-5 for _, *differences in lines for cell in differences)

@@ -51,7 +51,7 @@ def test_a_command_gives_the_same_text_for_ever(run, tmp_path, options, checksum
 def test_files_are_parallel_within_their_lengths_and_in_documents(tmp_path):
     write_corpus(str(tmp_path), 1, SPLITS)
     for name, number in (("test", 60), ("valid", 20), ("train", 300)):
-        for suffix in ("en", "de", "docs", "clauses", "agreement"):
+        for suffix in ("en", "de", "docs", "clauses"):
             assert len(lines(tmp_path, f"{name}.{suffix}")) == number
             assert all(lines(tmp_path, f"{name}.{suffix}"))
     found = lengths(lines(tmp_path, "test.en"))
@@ -60,9 +60,7 @@ def test_files_are_parallel_within_their_lengths_and_in_documents(tmp_path):
     documents = [int(line) for line in lines(tmp_path, "test.docs")]
     assert documents == [first + n // 8 for first in (0, 4) for n in range(30)]
     pairs = [*generate(30, "1/test/4-8", 4, 8, unique=True)]
-    for name in ("clauses", "agreement"):
-        found = lines(tmp_path, f"test.{name}")[:30]
-        assert found == [str(getattr(pair, name)) for pair in pairs]
+    assert lines(tmp_path, "test.clauses")[:30] == [str(pair.clauses) for pair in pairs]
 
 
 def test_no_sentence_is_in_two_splits_nor_twice_in_test(tmp_path):

@@ -1,11 +1,10 @@
-"""What is made of scores and bits by length: the picture of both side by side, and comparisons."""
+"""Comparisons and rows, made of scores and bits by length."""
 
 import json
 
 import pytest
 
-from fairseq_posenc.errors import UsageError
-from recipes.claims import compared, rows, side_by_side
+from recipes.claims import compared, rows
 
 FIGURES = {"sentences": 2, "sacrebleu": 50.0, "bleu_without_penalty": 50.0, "length_ratio": 1.0}
 SCORE = {
@@ -42,31 +41,6 @@ def train(runs, row, *seeds, part="longer", longest=20):
         (folder / "bits.json").write_text(json.dumps(content))
         (folder / "train.log").write_text(VALID.format(seed))
         (folder / "train.done").touch()
-
-
-def test_the_picture_has_the_seeds_with_all_figures_of_all_rows(tmp_path, capsys, monkeypatch):
-    train(tmp_path, "a", 1, 2, 3)
-    train(tmp_path, "b", 2, 3, 4)
-    with pytest.raises(UsageError, match="needs 5 seeds .* and has 2: a has BLEU of 3"):
-        side_by_side.measure(str(tmp_path), "longer", ["a", "b"], 5)
-    found = side_by_side.measure(str(tmp_path), "longer", ["a", "b"], 2)
-    assert (found.seeds, found.ranges) == ([2, 3], ["1-20", "21+"])
-    assert found.losses == pytest.approx([0.25, 0.25])
-    for panel, expected in (("BLEU", 65.67), ("bits", 2.25)):
-        mean, low, high, _ = found.panels[panel]["b"][1]
-        assert mean == pytest.approx(expected, abs=0.01) and low < mean < high
-    output = tmp_path / "picture.png"
-    command = f"side_by_side --runs {tmp_path} --rows a,b --seeds 2 --output {output}"
-    monkeypatch.setattr("sys.argv", command.split())
-    side_by_side.main()
-    assert output.stat().st_size > 1000
-    printed = capsys.readouterr().out
-    assert "with 2 encodings" in printed and "2 times each" in printed
-    assert "0.250 to 0.250 bits per token" in printed
-    # one that has not been finished counts no more
-    (tmp_path / "longer" / "b" / "seed2" / "train.done").unlink()
-    with pytest.raises(UsageError, match="needs 2 seeds .* and has 1: b has bits of 2"):
-        side_by_side.measure(str(tmp_path), "longer", ["a", "b"], 2)
 
 
 def test_bleu_is_compared_with_that_of_a_row_of_another_part(tmp_path):
