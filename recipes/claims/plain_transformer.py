@@ -8,7 +8,7 @@ written::
 
     bash recipes/quickstart.sh --run-dir runs/quickstart --stop-stage 4
     python recipes/claims/plain_transformer.py --run-dir runs/quickstart --encoding shape \
-        --max-shift 40 --output shape.json
+        --output shape.json
 
 It reads ``{train,valid,test}.bpe.{en,de}``, a sentence a line in subwords, and the joint dictionary
 ``bin/dict.en.txt``. It prints the validation loss in the form of fairseq's logs, and writes JSON:
@@ -40,9 +40,8 @@ import json
 import math
 import os
 import random
-import re
 import sys
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +56,28 @@ BUCKETS, MAX_DISTANCE = 32, 128  # T5's
 Pair = Tuple[List[int], List[int]]
 # source (B, S); what precedes each target token, at first an end of sentence, and target (B, T)
 Batch = Tuple[Tensor, ...]
+
+
+class Options(NamedTuple):
+    """The regime of ``recipes/quickstart.sh``."""
+
+    encoding: str
+    updates: int = 2000
+    warmup: int = 300  # updates up to the peak learning rate, which then falls to 0
+    seed: int = 1
+    max_shift: int = 40  # SHAPE's K
+    global_shift: float = 5.0  # CAPE's Δ is uniform in ± this
+    local_shift: float = 0.5  # and ε in this
+    layers: int = 2  # of the encoder, and of the decoder
+    width: int = 128
+    ffn: int = 512
+    heads: int = 4
+    dropout: float = 0.0
+    label_smoothing: float = 0.1
+    lr: float = 0.004
+    max_tokens: int = 1000  # pairs of a batch times its longest side
+    validate_interval: int = 250  # updates
+    bins: Sequence[int] = (20, 30, 45)  # edges in English words, of the test set
 
 
 def read_lines(folder: str, name: str) -> List[List[str]]:
@@ -119,7 +140,7 @@ def t5_buckets(distance: Tensor, causal: bool) -> Tensor:
 class PlainTransformer(nn.Module):
     """torch's encoder and decoder; one table embeds source and target and predicts."""
 
-    def __init__(self, options: argparse.Namespace, entries: int, source_scale: float):
+    def __init__(self, options: Options, entries: int, source_scale: float):
         super().__init__()
         self.options, self.source_scale = options, source_scale
         width, heads, dropout = options.width, options.heads, options.dropout
@@ -229,7 +250,7 @@ def bits_per_token(model: PlainTransformer, batches: Sequence[Batch]) -> float:
     return nats / math.log(2) / sum(int((target != PAD).sum()) for _, _, target in batches)
 
 
-def learning_rate(options: argparse.Namespace, done: int) -> float:
+def learning_rate(options: Options, done: int) -> float:
     """Return the learning rate of the update after ``done`` updates, as of fairseq's schedule."""
     if done < options.warmup:
         return options.lr * done / options.warmup
@@ -237,7 +258,7 @@ def learning_rate(options: argparse.Namespace, done: int) -> float:
 
 
 def train(
-    model: PlainTransformer, options: argparse.Namespace, pairs: List[Pair], valid_pairs: List[Pair]
+    model: PlainTransformer, options: Options, pairs: List[Pair], valid_pairs: List[Pair]
 ) -> Dict[int, float]:
     """Train and return the validation loss by number of updates."""
     batches, valid = (make_batches(data, options.max_tokens) for data in (pairs, valid_pairs))
@@ -246,7 +267,6 @@ def train(
     # fairseq spreads the smoothing over all types but the right one, torch over all
     entries = model.embedding.num_embeddings
     smoothing = options.label_smoothing * entries / (entries - 1)
-    interval = options.validate_interval or len(batches)
     epoch: List[Batch] = []
     curve: Dict[int, float] = {}
     model.train()
@@ -257,7 +277,7 @@ def train(
         adam.zero_grad()
         loss(model, epoch.pop(), label_smoothing=smoothing).backward()
         adam.step()
-        if (done + 1) % interval == 0 or done + 1 == options.updates:
+        if (done + 1) % options.validate_interval == 0 or done + 1 == options.updates:
             curve[done + 1] = bits_per_token(model, valid)
             line = f"nll_loss {curve[done + 1]:.3f} | num_updates {done + 1}"
             print(f"| valid on 'valid' subset | {line}", flush=True)
@@ -274,57 +294,30 @@ def by_length(edges: Sequence[int], lengths: Sequence[int]) -> Dict[str, List[in
     return bins
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the options; exits with one line for impossible ones."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.description = (__doc__ or "").splitlines()[0]
+def read_options(arguments: Sequence[str]) -> Tuple[Options, str, str]:
+    """Return the options of the training, the recipe's folder, and the file to write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--run-dir", required=True, help="folder of a recipe that has binarised its text")
     add("--encoding", required=True, choices=ENCODINGS, help="see the top of this file")
     add("--output", required=True, help="JSON file to write")
-    add("--max-shift", type=int, default=40, help="SHAPE's K")
-    add("--global-shift", type=float, default=5.0, help="CAPE: Δ ~ U(-X, X)")
-    add("--local-shift", type=float, default=0.5, help="CAPE: ε ~ U(-X, X)")
-    add("--layers", type=int, default=2, help="of the encoder, and of the decoder")
-    add("--width", type=int, default=128, help="of embeddings and hidden states")
-    add("--ffn", type=int, default=512, help="width within the feed-forward networks")
-    add("--heads", type=int, default=4, help="of attention")
-    add("--dropout", type=float, default=0.0, help="of embeddings and residual connections")
-    add("--label-smoothing", type=float, default=0.1, help="probability of all other types")
-    add("--lr", type=float, default=0.004, help="peak learning rate")
-    add("--warmup", type=int, default=300, help="updates to the peak; then it falls to 0")
-    add("--max-tokens", type=int, default=1000, help="pairs of a batch times longest side")
-    add("--updates", type=int, default=2000, help="of the training")
-    add("--validate-interval", type=int, default=250, help="in updates; 0: an epoch")
-    add("--bins", default="20,30,45", help="of the test set, edges in English words")
-    add("--seed", type=int, default=1, help="of all that is random")
-    options = parser.parse_args(arguments)
-    edges = [int(edge) for edge in re.findall(r"\d+", options.bins)]
-    if options.bins != ",".join(map(str, edges)) or sorted({0, *edges}) != [0, *edges]:
-        parser.error("--bins takes rising whole numbers above 0 such as 20,30,45")
-    options.bins = edges
-    counts = (options.layers, options.heads, options.ffn, options.max_tokens, options.updates)
-    if min(counts) < 1 or min(options.max_shift, options.warmup, options.validate_interval) < 0:
-        parser.error("numbers must be above 0; --max-shift, --warmup, --validate-interval may be 0")
-    if options.width < 4 or options.width % 2 or options.width % options.heads:
-        parser.error("--width must be an even multiple of --heads, at least 4")
-    if options.encoding == "alibi" and options.heads & (options.heads - 1):
-        parser.error("--heads must be a power of two for alibi")
-    if not (0 <= options.dropout < 1 and 0 <= options.label_smoothing < 1):
-        parser.error("--dropout and --label-smoothing are from 0 to below 1")
-    if options.updates <= options.warmup:
+    add("--updates", type=int, default=Options.updates, help="of the training")
+    add("--warmup", type=int, default=Options.warmup, help="of these, to the peak learning rate")
+    add("--seed", type=int, default=Options.seed, help="of all that is random")
+    chosen = vars(parser.parse_args(arguments))
+    if not 0 <= chosen["warmup"] < chosen["updates"]:
         parser.error("--updates must be more than --warmup")
-    return options
+    run_dir, output = chosen.pop("run_dir"), chosen.pop("output")
+    return Options(**chosen), run_dir, output
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(options: Options, run_dir: str, output: str) -> None:
     """Train, test and write the result: the whole of it, or nothing."""
-    options = parse(arguments)
     try:
-        vocabulary = read_lines(options.run_dir, "bin/dict.en.txt")
+        vocabulary = read_lines(run_dir, "bin/dict.en.txt")
         ids = {line[0]: number for number, line in enumerate(vocabulary, FIRST_WORD)}
-        pairs = {name: read_pairs(options.run_dir, name, ids) for name in SPLITS}
-        test_lines = read_lines(options.run_dir, "test.bpe.en")
+        pairs = {name: read_pairs(run_dir, name, ids) for name in SPLITS}
+        test_lines = read_lines(run_dir, "test.bpe.en")
     except (OSError, ValueError, IndexError) as error:
         raise SystemExit(f"plain_transformer.py: {error}") from None
     torch.manual_seed(options.seed)
@@ -332,19 +325,17 @@ def main(arguments: Sequence[str]) -> None:
     model = PlainTransformer(options, FIRST_WORD + len(vocabulary), tokens[1] / tokens[0])
     curve = train(model, options, pairs["train"], pairs["valid"])
     lengths = [sum(not subword.endswith("@@") for subword in line) for line in test_lines]
-    bins = by_length(options.bins, lengths)
     test = {}
-    for name, members in bins.items():
+    for name, members in by_length(options.bins, lengths).items():
         if members:
             sentences = [pairs["test"][number] for number in members]
             test[name] = bits_per_token(model, make_batches(sentences, options.max_tokens))
             print(f"| {len(members)} test sentences of {name} words | nll_loss {test[name]:.3f}")
-    settings = {name: value for name, value in vars(options).items() if name != "output"}
-    result = {"encoding": options.encoding, "seed": options.seed, "options": settings}
-    with open(options.output + ".part", "w", encoding="utf-8") as file:
+    result = {"encoding": options.encoding, "seed": options.seed, "options": options._asdict()}
+    with open(output + ".part", "w", encoding="utf-8") as file:
         json.dump({**result, "curve": curve, "test": test}, file, indent=1)
-    os.replace(options.output + ".part", options.output)
+    os.replace(output + ".part", output)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*read_options(sys.argv[1:]))

@@ -20,19 +20,14 @@ spec.loader.exec_module(plain)
 
 SOURCE = torch.tensor([[5, 6, 7, 8, 2], [9, 5, 2, 1, 1]])
 PREVIOUS = torch.tensor([[2, 7, 6, 5, 9, 8], [2, 6, 1, 1, 1, 1]])
-SMALL = "--layers 2 --width 16 --ffn 32 --heads 4 --warmup 5".split()
+SMALL = {"layers": 2, "width": 16, "ffn": 32, "heads": 4, "warmup": 5}
 all_encodings = pytest.mark.parametrize("encoding", plain.ENCODINGS)
 
 
-def options(encoding, *more, run_dir="-", output="-"):
-    required = ["--run-dir", str(run_dir), "--output", str(output), "--encoding", encoding]
-    return [*required, *SMALL, *more]
-
-
-def build(encoding, *more, seed=1):
-    torch.manual_seed(seed)
-    arguments = plain.parse(options(encoding, "--dropout", "0", *more))
-    return plain.PlainTransformer(arguments, entries=12, source_scale=1.25).eval()
+def build(encoding, **options):
+    torch.manual_seed(1)
+    options = plain.Options(encoding, **SMALL, **options)
+    return plain.PlainTransformer(options, entries=12, source_scale=1.25).eval()
 
 
 @pytest.fixture
@@ -82,7 +77,7 @@ def test_positions_are_random_in_training_only(encoding):
 
 
 def test_shape_shifts_source_and_target_of_a_sentence_independently_by_0_to_k():
-    source, target = build("shape", "--max-shift", "3").train().positions(1000, 4, 5)
+    source, target = build("shape", max_shift=3).train().positions(1000, 4, 5)
     for side in (source, target):
         torch.testing.assert_close(
             side - side[:, :1], torch.arange(side.size(1)).expand_as(side) * 1.0
@@ -161,10 +156,11 @@ def test_batches_hold_every_pair_once_within_max_tokens():
 def test_a_training_learns_writes_json_and_repeats_itself(run_dir, capsys):
     results = []
     for name in ("a", "b"):
-        arguments = ["--updates", "60", "--validate-interval", "20", "--max-tokens", "100"]
-        output = run_dir / name
-        plain.main(options("t5", *arguments, "--bins", "4,8", run_dir=run_dir, output=output))
-        results.append(json.loads(output.read_text()))
+        options = plain.Options(
+            "t5", updates=60, validate_interval=20, max_tokens=100, bins=(4, 8), **SMALL
+        )
+        plain.main(options, str(run_dir), str(run_dir / name))
+        results.append(json.loads((run_dir / name).read_text()))
     assert results[0] == results[1]
     assert list(results[0]["curve"]) == ["20", "40", "60"]
     assert results[0]["curve"]["60"] < results[0]["curve"]["20"] < 4
@@ -175,6 +171,6 @@ def test_a_training_learns_writes_json_and_repeats_itself(run_dir, capsys):
 
 
 def test_learning_rates_are_fairseqs():
-    arguments = plain.parse(options("none", "--lr", "1", "--updates", "20"))
-    rates = [plain.learning_rate(arguments, done) for done in (0, 2, 5, 11, 20)]
+    options = plain.Options("none", updates=20, warmup=5, lr=1.0)
+    rates = [plain.learning_rate(options, done) for done in (0, 2, 5, 11, 20)]
     assert rates == [0, 0.4, 1, 0.6, 0]
