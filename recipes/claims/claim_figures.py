@@ -55,21 +55,13 @@ def _bits(folder: str, name: str) -> float:
     return losses[max(losses)]
 
 
-def _of_lengths(folder: str, figure: str, name: str, file: str = "score.json") -> Optional[float]:
+def _bleu(folder: str, name: str, file: str = "score.json") -> Optional[float]:
     """Of the sentences of a range of lengths, or of ``all``."""
-    shape = {figure: OrNull(float)}
+    shape = {"sacrebleu": OrNull(float)}
     bins = {"all": shape, "by_length": {"bins": [{"name": str, **shape}]}}
     scores = load_json(f"{folder}/{file}", bins, "posenc score")
-    parts = {length_bin["name"]: length_bin[figure] for length_bin in scores["by_length"]["bins"]}
-    return {"all": scores["all"][figure], **parts}.get(name)
-
-
-def _bleu(folder: str, name: str) -> Optional[float]:
-    return _of_lengths(folder, "sacrebleu", name)
-
-
-def _penalty_free(folder: str, name: str) -> Optional[float]:
-    return _of_lengths(folder, "bleu_without_penalty", name)
+    parts = {part["name"]: part["sacrebleu"] for part in scores["by_length"]["bins"]}
+    return {"all": scores["all"]["sacrebleu"], **parts}.get(name)
 
 
 def _bits_of(folder: str, name: str) -> Optional[float]:
@@ -96,12 +88,7 @@ def drawn_bits(folders: Sequence[str], name: str) -> np.ndarray:
 
 def _stock(folder: str, name: str) -> Optional[float]:
     """Of the same model, exported to stock fairseq and translated there."""
-    return _of_lengths(folder, "sacrebleu", name, "stock.json")
-
-
-def _ratio(folder: str, name: str) -> Optional[float]:
-    ratio = _of_lengths(folder, "length_ratio", name)
-    return None if ratio is None else 100 * ratio
+    return _bleu(folder, name, "stock.json")
 
 
 def _similarity(folder: str, name: str) -> Optional[float]:
@@ -167,9 +154,7 @@ def _plain(folder: str, name: str) -> Optional[float]:
 
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "BLEU": (_bleu, "score.json", "BLEU at {} words"),
-    "penalty_free": (_penalty_free, "score.json", "BLEU without penalty at {} words"),
     "stock": (_stock, "stock.json", "BLEU at {} words"),
-    "ratio": (_ratio, "score.json", "length of outputs at {} words"),
     "bits": (_bits, "train.done", "validation loss"),
     "bits_of": (_bits_of, "bits.json", "bits per token at {} words"),
     "similarity": (_similarity, "shift.json", "similarity of encoder states"),

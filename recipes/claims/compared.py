@@ -8,24 +8,20 @@ losses gets none while one of the two losses still falls by as much in the last 
 
 import json
 import math
-import os
 import statistics
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.writing import replacing
-from recipes.claims.claim_figures import drawn_bits, figures_by_seed, seed_folders
+from recipes.claims.claim_figures import drawn_bits, figures_by_seed
 from recipes.claims.rows import APART, BASE, SHAPE, Row, pair
 from recipes.claims.verdicts import AS_EXPECTED, AS_SAYS, JUDGED, MISSING, UNDECIDED, verdict
 
-# figures that are measured over seeds and sentences, and what posenc score calls them
-_SCORED = {"BLEU": "sacrebleu", "penalty_free": "bleu_without_penalty", "ratio": "length_ratio"}
-# of which the convergence of both rows counts; a loss is that convergence itself
-_CONVERGED = {*_SCORED, "bits_of", "share", "similarity", "drop"}
+# figures for which the convergence of both rows counts; a loss is that convergence itself
+_CONVERGED = {"BLEU", "bits_of", "share", "similarity", "drop"}
 _COMPARISON = {
     "part": str, "figure": str, "row": str, "base": str, "seeds": int, "means": [float],
     "interval": [float], "by_seed": Maybe([float]), "beside": Maybe(Each([float])),
@@ -41,8 +37,7 @@ class Compared(NamedTuple):
         row, base: means over these.
         low, high: 95 % interval of ``row`` less ``base``.
         by_seed: the differences, where this run has measured them.
-        beside: of BLEU, of ``row`` and ``base``: ``penalty_free`` (BLEU without its penalty),
-            ``ratio`` (length of outputs in %), ``bits_of``.
+        bits: of BLEU, the bits per token of ``row`` and ``base``, where they are measured.
         apart: the validation losses of both rows, if they are not of equal convergence.
         still_falling: whether a loss fell in the last quarter by as much as the losses differ.
     """
@@ -54,7 +49,7 @@ class Compared(NamedTuple):
     low: float = -math.inf
     high: float = math.inf
     by_seed: Sequence[float] = ()
-    beside: Mapping[str, Sequence[float]] = {}
+    bits: Sequence[float] = ()
     apart: Optional[Tuple[float, float]] = None
     still_falling: bool = False
 
@@ -119,20 +114,13 @@ def compare(
         rows: of all parts, for a difference that nobody has kept, and for convergence.
         budget: what so many updates give is what is asked, so that convergence does not count.
     """
-    compared = (
-        _scored(runs, spec) if spec["figure"].split(":")[0] in _SCORED else _by_seed(runs, spec)
-    )
+    compared = _bleu(runs, spec) if spec["figure"].startswith("BLEU:") else _by_seed(runs, spec)
     for previous in earlier:
         if key(previous) == key(spec) and previous["seeds"] > compared.seeds:
-            means, beside = previous["means"], dict(previous.get("beside") or {})
-            if "ratio" in beside and "penalty_free" not in beside:
-                # the penalty of the mean length: exp(1 - reference / output)
-                pairs = zip(means, beside["ratio"])
-                beside["penalty_free"] = [x / min(1.0, math.exp(1 - 100 / r)) for x, r in pairs]
-            seeds = previous.get("by_seed") or ()
-            low, high = previous["interval"]
+            means, (low, high) = previous["means"], previous["interval"]
+            by_seed, bits = previous.get("by_seed"), (previous.get("beside") or {}).get("bits_of")
             compared = Compared(
-                spec, previous["seeds"], means[0], means[1], low, high, seeds, beside
+                spec, previous["seeds"], means[0], means[1], low, high, by_seed or (), bits or ()
             )
     if not compared.seeds:
         compared = _of_rows(rows, spec)
@@ -160,14 +148,8 @@ def _of_rows(rows: Sequence[Row], spec: Dict[str, Any]) -> Compared:
     less = row.by_length.get(column, {}).get("less_base")
     if metric != "BLEU" or base.row != BASE or not less:
         return Compared(spec)
-    scores = [side.by_length[column] for side in row_pair]
-    beside = {
-        name: [score[name] for score in scores]
-        for name in ("penalty_free", "ratio")
-        if all(score.get(name) is not None for score in scores)
-    }
-    row_bleu, base_bleu = (score["bleu"][0] for score in scores)
-    return Compared(spec, seeds, row_bleu, base_bleu, less[1], less[2], (), beside)
+    row_bleu, base_bleu = (side.by_length[column]["bleu"][0] for side in row_pair)
+    return Compared(spec, seeds, row_bleu, base_bleu, less[1], less[2])
 
 
 def _apart(rows: Sequence[Row], compared: Compared) -> Optional[Tuple[float, float]]:
@@ -247,63 +229,37 @@ def _by_sentences(runs: str, spec: Dict[str, Any], seeds: Sequence[int]) -> floa
     return float((row_bits - base_bits).var(ddof=1))
 
 
-def _scored(runs: str, spec: Dict[str, Any]) -> Compared:
-    """Compare what posenc score gives of a range of lengths, over seeds and sentences."""
-    metric, _, column = spec["figure"].partition(":")
-    part, names = spec["part"], (spec["base"], spec["row"])
+def _bleu(runs: str, spec: Dict[str, Any]) -> Compared:
+    """Compare BLEU in a range of lengths, over seeds and sentences."""
+    part, names, column = spec["part"], (spec["row"], spec["base"]), spec["figure"].split(":")[1]
     # a row of another part is ``part/row``
-    parts_and_rows = {n: f"{part}/{n}".split("/")[-2:] for n in names}
-    scores = {
-        (name, seed): f"{folder}/score.json"
-        for name in names
-        for seed, folder in seed_folders("/".join([runs, *parts_and_rows[name]]))
-        if os.path.exists(f"{folder}/score.json")
-    }
-    seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
+    sides = [f"{part}/{name}".split("/")[-2:] for name in names]
+    figures, bits = (
+        [figures_by_seed(runs, of, row, f"{metric}:{column}") for of, row in sides]
+        for metric in ("BLEU", "bits_of")
+    )
+    seeds = sorted(figures[0].keys() & figures[1].keys())
     if len(seeds) < 2:
         return Compared(spec)
-    # a name with a slash would be read as a path
-    labels = {n: n.replace("/", ", ") for n in names}
-    read = read_runs([f"{labels[n]}={scores[n, seed]}" for n in names for seed in seeds])
+    # a name with a slash would be read as a path; sinusoids, the base, come first
+    labels = [name.replace("/", ", ") for name in names]
+    read = read_runs([
+        f"{labels[side]}={runs}/{'/'.join(sides[side])}/seed{seed}/score.json"
+        for side in (1, 0) for seed in seeds
+    ])  # fmt: skip
     if "/" in spec["base"]:
         # another part may have trained on other lengths: that is what is compared
         read = {n: [run.without_trained_lengths() for run in s] for n, s in read.items()}
-    beside = {}
-    for name in ("penalty_free", "ratio") if metric == "BLEU" else ():
-        table = by_length(read, _SCORED[name])
-        at, scale = _column_index(part, table, column), _scale(name)
-        beside[name] = [scale * (table.rows[labels[n]][at].mean or 0.0) for n in reversed(names)]
-    bits = [_figures(runs, parts_and_rows[n], f"bits_of:{column}") for n in reversed(names)]
-    if metric == "BLEU" and all(seed in by_seed for by_seed in bits for seed in seeds):
-        beside["bits_of"] = [statistics.mean(by_seed[n] for n in seeds) for by_seed in bits]
-    table, scale = by_length(read, _SCORED[metric]), _scale(metric)
-    at = _column_index(part, table, column)
-    base, row = (table.rows[labels[n]][at].mean for n in names)
-    _, low, high, _ = table.differences[labels[spec["row"]]][at]
-    if row is None or base is None or low is None or high is None:
+    table = by_length(read)
+    at = table.columns.index(column)
+    row, base = (table.rows[label][at].mean for label in labels)
+    _, low, high, _ = table.differences[labels[0]][at]
+    differences = [figures[0][seed] - figures[1][seed] for seed in seeds]
+    have_bits = all(seed in by_seed for by_seed in bits for seed in seeds)
+    means = [statistics.mean(by_seed[n] for n in seeds) for by_seed in bits] if have_bits else ()
+    if low is None or high is None:
         return Compared(spec)
-    row_figures, base_figures = (
-        _figures(runs, parts_and_rows[n], spec["figure"]) for n in reversed(names)
-    )
-    differences = [row_figures[seed] - base_figures[seed] for seed in seeds]
-    row, base, low, high = (scale * figure for figure in (row, base, low, high))
-    return Compared(spec, len(seeds), row, base, low, high, differences, beside)
-
-
-def _figures(runs: str, part_and_row: Sequence[str], figure: str) -> Dict[int, float]:
-    part, row = part_and_row
-    return figures_by_seed(runs, part, row, figure)
-
-
-def _scale(metric: str) -> float:
-    """The length of outputs is shown in percent."""
-    return 100.0 if metric == "ratio" else 1.0
-
-
-def _column_index(part: str, table: Any, column: str) -> int:
-    if column not in table.columns:
-        raise UsageError(f"{part} has no lengths {column}, but {', '.join(table.columns)}")
-    return int(table.columns.index(column))
+    return Compared(spec, len(seeds), row, base, low, high, differences, means)
 
 
 def read_kept(path: str) -> Tuple[List[Dict[str, Any]], List[Row]]:
@@ -322,7 +278,7 @@ def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) 
             "means": [compared.row, compared.base],
             "interval": [compared.low, compared.high],
             **({"by_seed": list(compared.by_seed)} if compared.by_seed else {}),
-            **({"beside": compared.beside} if compared.beside else {}),
+            **({"beside": {"bits_of": compared.bits}} if compared.bits else {}),
         }
         for compared in comparisons
         if compared.seeds and compared[1:6] != _of_rows(rows, compared.spec)[1:6]

@@ -206,8 +206,8 @@ def _line(compared: Compared) -> str:
     row, base = compared.names()
     base = base if compared.spec.get("base") is None else f"{base} {_number(compared.base)}"
     beside = [f"n={compared.seeds}"]
-    if compared.beside.get("bits_of"):
-        beside.append(f"bits {'/'.join(f'{value:.3g}' for value in compared.beside['bits_of'])}")
+    if compared.bits:
+        beside.append(f"bits {'/'.join(f'{value:.3g}' for value in compared.bits)}")
     said = "" if compared.spec["expect"] == "no verdict" else f", {_verdict(compared)}"
     difference = f"**{compared.difference()}** ({', '.join(beside)})"
     return f"{row} {_number(compared.row)} less {base}: {difference}{said}"

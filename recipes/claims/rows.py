@@ -22,10 +22,7 @@ APART = 0.02
 SHAPE = {
     "part": str, "run": int, "row": str, "seeds": int, "updates": int,
     "loss": [float], "fall": Maybe([float]),
-    "by_length": Each({
-        "bleu": [float], "less_base": Maybe([float]),
-        "penalty_free": Maybe(float), "ratio": Maybe(float),
-    }),
+    "by_length": Each({"bleu": [float], "less_base": Maybe([float]), "ratio": Maybe(float)}),
 }  # fmt: skip
 
 
@@ -37,8 +34,7 @@ class Row(NamedTuple):
         loss: of validation at the end, bits per token: mean and half the 95 % interval.
         fall: of that loss over the last quarter of the updates, alike; None where not known.
         by_length: for each range ``bleu`` and ``less_base``, its difference to sinusoids of the
-            same run: mean, low, high; ``penalty_free``, BLEU without its brevity penalty;
-            ``ratio``, length of outputs, % of the references'.
+            same run: mean, low, high; ``ratio``, length of outputs, % of the references'.
     """
 
     part: str
@@ -97,8 +93,7 @@ def _by_length(scores: Sequence[str]) -> Dict[str, Dict[str, Any]]:
             if next(iter(table.rows)) == BASE != name:
                 figures["less_base"] = list(table.differences[name][index][:3])
             if table.outputs:
-                figures["penalty_free"], ratio = table.outputs[name][index]
-                figures["ratio"] = 100 * (ratio or 0.0)
+                figures["ratio"] = 100 * (table.outputs[name][index][1] or 0.0)
             by_row.setdefault(name, {})[column] = figures
     return by_row
 

@@ -92,7 +92,7 @@ for _claim in CONTENT["claims"]:
 
 
 def row(name, loss=0.2, run=1, seeds=5, less=None, part="longer"):
-    each = {"bleu": [40.0, 39.0, 41.0], "ratio": 90.0, "penalty_free": 45.0}
+    each = {"bleu": [40.0, 39.0, 41.0], "ratio": 90.0}
     lengths = {"all": each, "1-20": {**each, "less_base": less}}
     return rows.Row(part, run, name, seeds, 6, [loss, 0.01], [0.03, 0.01], lengths)
 
@@ -227,10 +227,8 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
     derived = measure(tmp_path, *known)[2]
     compared.write_kept(str(file), [found, missing, *derived], known)
     assert compared.read_kept(str(file)) == (kept, known)
-    # what is computed of the kept means: the brevity penalty of outputs half as long is 1 / e
-    kept[0].update(figure="BLEU:all", beside={"ratio": [50.0, 120.0]})
-    found = compared.compare(str(tmp_path), comparison(figure="BLEU:all"), kept)
-    assert found.beside["penalty_free"] == pytest.approx([5.0 * math.e, 3.0])
+    kept[0].update(figure="BLEU:all", beside={"ratio": [50.0, 120.0], "bits_of": [2.0, 3.0]})
+    assert compared.compare(str(tmp_path), comparison(figure="BLEU:all"), kept).bits == [2.0, 3.0]
 
 
 def test_a_run_that_is_joined_again_changes_nothing(tmp_path, monkeypatch):
@@ -299,14 +297,14 @@ def test_bits_per_token_are_over_sentences_too(tmp_path):
 def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
     folder = tmp_path / "part" / "a" / "seed1"
     folder.mkdir(parents=True)
-    bins = [{"name": "1-20", "sacrebleu": 31.5, "length_ratio": 0.9}]
-    score = {"all": {"sacrebleu": 30.0, "length_ratio": 1.0}, "by_length": {"bins": bins}}
+    bins = [{"name": "1-20", "sacrebleu": 31.5}]
+    score = {"all": {"sacrebleu": 30.0}, "by_length": {"bins": bins}}
     (folder / "score.json").write_text(json.dumps(score))
     found = [
         claim_figures.figures_by_seed(str(tmp_path), "part", "a", figure)
-        for figure in ("BLEU:1-20", "BLEU:all", "ratio:1-20")
+        for figure in ("BLEU:1-20", "BLEU:all")
     ]
-    assert found == [{1: 31.5}, {1: 30.0}, {1: 90.0}]
+    assert found == [{1: 31.5}, {1: 30.0}]
     with pytest.raises(UsageError, match=r"seed1/score.json has no BLEU:46\+"):
         claim_figures.figures_by_seed(str(tmp_path), "part", "a", "BLEU:46+")
 
