@@ -27,7 +27,7 @@ from fairseq_posenc.tools.tables.plots import (
 )
 from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.tools.writing import replacing
-from recipes.claims.trainings import BEYOND, EqualLevel, RowTrainings, read_rows
+from recipes.claims.trainings import BEYOND, EqualLevel, Row, difference, end, read_rows, within
 from recipes.claims.verdicts import AS_SAYS, EXPECTED, UNDECIDED, verdict
 
 # the largest difference of bits within that leaves two rows comparable, as on the page of claims
@@ -37,7 +37,7 @@ _EARLIEST = 1.5
 
 
 def markdown(
-    rows: Mapping[str, RowTrainings],
+    rows: Mapping[str, Row],
     names: Sequence[str],
     expected: Mapping[str, str],
     margin: float,
@@ -47,14 +47,15 @@ def markdown(
     parts = ["Bits per token of the references at the end of training (less is better)"]
     lines = [["", "n", *names]]
     for label, row in rows.items():
-        estimates = [row.estimate([(1, row, name)]) for name in names]
-        lines.append([label, str(len(row.trainings)), *map(_plain, estimates)])
+        lines.append([label, str(len(row)), *(_plain(end(row, name)) for name in names)])
     parts.append(markdown_table(lines))
     if compared:
         lines = [["", *names, f"all beyond {names[0]}", "expected", "verdict"]]
         level = EqualLevel(rows)
         for label in compared:
-            *by_range, beyond = rows[label].differences(rows[base], [*names, BEYOND])
+            *by_range, beyond = (
+                difference(rows[label], rows[base], name) for name in [*names, BEYOND]
+            )
             judged = [label, *map(_signed, [*by_range, beyond])]
             if level.level is None:
                 judged += _verdict(label, beyond, expected, margin, by_range[0])
@@ -68,7 +69,7 @@ def markdown(
 
 
 def _at_equal_level(
-    rows: Mapping[str, RowTrainings],
+    rows: Mapping[str, Row],
     names: Sequence[str],
     level: EqualLevel,
     expected: Mapping[str, str],
@@ -79,19 +80,19 @@ def _at_equal_level(
     lines = [["", f"bits beyond {names[0]}", f"less {base}", "expected", "verdict"]]
     lines.append([base, _plain(level.beyond(base)), "", "", ""])
     for label in compared:
-        difference = level.less(label, base)
-        lines.append([label, _plain(level.beyond(label)), _signed(difference),
-                      *_verdict(label, difference, expected, margin)])  # fmt: skip
+        less = level.less(label, base)
+        lines.append([label, _plain(level.beyond(label)), _signed(less),
+                      *_verdict(label, less, expected, margin)])  # fmt: skip
     title = (
         f"Beyond {names[0]}, where each row has {level.level:.2f} bits per token at {names[0]} "
-        f"(n = {len(level.seeds)}; the level of the worst row, seed by seed)"
+        f"(n = {len(level.levels)}; the level of the worst row, seed by seed)"
     )
     return [title, markdown_table(lines)]
 
 
 def _verdict(
     label: str,
-    difference: Estimate,
+    less: Estimate,
     expected: Mapping[str, str],
     margin: float,
     within: Optional[Estimate] = None,
@@ -101,7 +102,7 @@ def _verdict(
     ``within`` is the difference at the trained lengths, where that is not 0 by construction.
     """
     expect = expected.get(label, "no verdict")
-    low, high = difference.low, difference.high
+    low, high = less.low, less.high
     if expect != "no verdict" and within and abs(within.mean or 0.0) > CONVERGED:
         judgement = f"{UNDECIDED} (bits within differ)"
     elif low is None or high is None:
@@ -111,23 +112,23 @@ def _verdict(
     return [EXPECTED[expect].format(f"{margin:g}"), judgement]
 
 
-def latex(rows: Mapping[str, RowTrainings], names: Sequence[str]) -> str:
+def latex(rows: Mapping[str, Row], names: Sequence[str]) -> str:
     r"""Return bits per token as a ``tabular`` for ``\usepackage{booktabs}``."""
     lines = [["", "$n$", *map(escaped, names)]]
     for label, row in rows.items():
-        cells = [_plain(row.estimate([(1, row, name)])).replace("±", r"\pm") for name in names]
-        lines.append([escaped(label), str(len(row.trainings)), *(f"${cell}$" for cell in cells)])
+        cells = [_plain(end(row, name)).replace("±", r"\pm") for name in names]
+        lines.append([escaped(label), str(len(row)), *(f"${cell}$" for cell in cells)])
     return tabular(lines, [])
 
 
-def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) -> None:
+def draw(rows: Mapping[str, Row], names: Sequence[str], output: str) -> None:
     """Draw the differences to the first row by range, a line per row with its intervals."""
     base, *compared = rows
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     step = min(0.08, 0.4 / max(1, len(compared)))
     for number, label in enumerate(compared):
-        estimates = rows[label].differences(rows[base], names)
+        estimates = [difference(rows[label], rows[base], name) for name in names]
         shift = step * (number - (len(compared) - 1) / 2)
         draw_estimates(axes, estimates, shift, plain_label(label), line_style(number + 1))
     axes.axhline(0, color="0.4", linewidth=1, zorder=1)
@@ -139,9 +140,7 @@ def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) ->
     finish(figure, axes, output)
 
 
-def draw_levels(
-    rows: Mapping[str, RowTrainings], names: Sequence[str], level: float, output: str
-) -> None:
+def draw_levels(rows: Mapping[str, Row], names: Sequence[str], level: float, output: str) -> None:
     """Draw bits beyond the trained lengths as a function of bits within: a line per row through the
     means of its trainings at each checkpoint, from half as many bits again as the level (the dotted
     line) on; a pale line per training.
@@ -151,10 +150,9 @@ def draw_levels(
     for number, (label, row) in enumerate(rows.items()):
         style = line_style(number)
         points = [
-            [(checkpoint.within.figure, checkpoint.beyond.figure)
-             for checkpoint in training.checkpoints]
-            for training in row.trainings.values()
-        ]  # fmt: skip
+            [(within(checkpoint)[0], checkpoint[BEYOND][0]) for checkpoint in checkpoints]
+            for checkpoints in row.values()
+        ]
         pale = {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 0.7}
         for training in points:
             axes.plot(*_drawn(training, level), alpha=0.4, **pale)

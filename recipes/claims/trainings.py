@@ -12,7 +12,7 @@ within that the worst row has at its end, seed by seed.
 import functools
 import os
 import statistics
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -21,53 +21,31 @@ from fairseq_posenc.json_files import Each, load_json
 from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED, t_interval
 from fairseq_posenc.tools.tables.intervals import Estimate
 
-# by range of lengths: bits and tokens of each sentence, (sentences, 2)
-SentenceBits = Mapping[str, np.ndarray]
-BEYOND = "beyond"  # all ranges but the first, together
+BEYOND = "beyond"  # all ranges but the first, which is that of the trained lengths
+# of a checkpoint, bits per token by range: the figure, and behind it those of draws of sentences,
+# (1 + draws,)
+Checkpoint = Dict[str, np.ndarray]
+# of a row, the checkpoints of each seed, the last one at the end of its training
+Row = Mapping[str, Sequence[Checkpoint]]
 
 
-class Bits:
-    """Bits per token of one checkpoint: the figure, and on sentences drawn anew.
+def checkpoint_bits(sentences: Mapping[str, np.ndarray]) -> Checkpoint:
+    """Return the bits of a checkpoint by range, ``beyond`` among them.
 
     Args:
-        ranges: of each range of lengths that counts its number and the bits and tokens of its
-            sentences, ``(sentences, 2)``; each is drawn from by itself.
+        sentences: bits and tokens of each sentence by range, ``(sentences, 2)``; each range is
+            drawn from by itself.
     """
 
-    def __init__(self, ranges: Mapping[int, np.ndarray]):
-        total = sum(part.sum(axis=0) for part in ranges.values())
-        self.figure = float(total[0] / total[1])
-        drawn = sum(_draws(number, len(part)) @ part for number, part in ranges.items())
-        self.drawn = drawn[:, 0] / drawn[:, 1]  # (draws,)
+    def per_token(names: Sequence[str]) -> np.ndarray:
+        totals = [np.vstack([sentences[name].sum(axis=0), drawn[name]]) for name in names]
+        bits, tokens = np.sum(totals, axis=0).T
+        return bits / tokens
 
-    @property
-    def all(self) -> np.ndarray:
-        """The figure, and behind it the draws, ``(1 + draws,)``."""
-        return np.concatenate([[self.figure], self.drawn])
-
-
-class CheckpointBits(NamedTuple):
-    """Bits of one checkpoint by range of lengths; ``beyond`` is all ranges but the first."""
-
-    by_range: Dict[str, Bits]
-
-    @classmethod
-    def of(cls, sentences: SentenceBits) -> "CheckpointBits":
-        """Return the bits of a checkpoint's sentences."""
-        parts = dict(enumerate(sentences.values()))
-        by_range = {name: Bits({number: parts[number]}) for number, name in enumerate(sentences)}
-        by_range[BEYOND] = Bits({number: part for number, part in parts.items() if number})
-        return cls(by_range)
-
-    @property
-    def within(self) -> Bits:
-        """Bits at the first range, the trained lengths."""
-        return next(iter(self.by_range.values()))
-
-    @property
-    def beyond(self) -> Bits:
-        """Bits at all others."""
-        return self.by_range[BEYOND]
+    parts = enumerate(sentences.items())
+    drawn = {name: _draws(number, len(part)) @ part for number, (name, part) in parts}
+    by_range = {name: per_token([name]) for name in sentences}
+    return {**by_range, BEYOND: per_token(list(sentences)[1:])}
 
 
 @functools.cache
@@ -80,87 +58,62 @@ def _draws(number: int, count: int) -> np.ndarray:
     return random.multinomial(count, [1 / count] * count, size=SAMPLES)
 
 
-class Training(NamedTuple):
-    """A training of one row and seed: its checkpoints by updates, the last one at its end."""
-
-    checkpoints: Sequence[CheckpointBits]
-
-    @property
-    def end(self) -> CheckpointBits:
-        """The last checkpoint."""
-        return self.checkpoints[-1]
-
-    def beyond_at(self, level: np.ndarray) -> np.ndarray:
-        """Return bits beyond where bits within have come down to a level.
-
-        Args:
-            level: of the figure and of each draw, ``(1 + draws,)``.
-
-        Returns:
-            ``(1 + draws,)``; NaN where no checkpoint is that early or none that late.
-        """
-        within = np.stack([point.within.all for point in self.checkpoints])
-        beyond = np.stack([point.beyond.all for point in self.checkpoints])
-        result = np.where(within[-1] == level, beyond[-1], np.nan)
-        # the last crossing counts, as losses may go up and down at first
-        for before, after in zip(range(len(within) - 1), range(1, len(within))):
-            crosses = (within[before] >= level) & (within[after] <= level)
-            step = within[before] - within[after]
-            share = (within[before] - level) / np.where(step > 0, step, 1.0)
-            line = beyond[before] + share * (beyond[after] - beyond[before])
-            result = np.where(crosses, line, result)
-        return result
+def within(checkpoint: Checkpoint) -> np.ndarray:
+    """Return the bits at the first range, the trained lengths."""
+    return next(iter(checkpoint.values()))
 
 
-class RowTrainings:
-    """The trainings of a row by seed."""
+def beyond_at(checkpoints: Sequence[Checkpoint], level: np.ndarray) -> np.ndarray:
+    """Return a training's bits beyond where its bits within have come down to a level.
 
-    def __init__(self, trainings: Mapping[str, Training]):
-        self.trainings = trainings
+    Args:
+        checkpoints: in their order.
+        level: of the figure and of each draw, ``(1 + draws,)``.
 
-    def estimate(self, signed: Sequence[Tuple[int, "RowTrainings", str]]) -> Estimate:
-        """Return a sum of figures at the end with its interval, over the seeds of all rows.
+    Returns:
+        ``(1 + draws,)``; NaN where no checkpoint is that early or none that late.
+    """
+    bits = [(within(checkpoint), checkpoint[BEYOND]) for checkpoint in checkpoints]
+    result = np.where(bits[-1][0] == level, bits[-1][1], np.nan)
+    # the last crossing counts, as losses may go up and down at first
+    for (within_before, before), (within_after, after) in zip(bits, bits[1:]):
+        step = within_before - within_after
+        share = (within_before - level) / np.where(step > 0, step, 1.0)
+        crosses = (within_before >= level) & (within_after <= level)
+        result = np.where(crosses, before + share * (after - before), result)
+    return result
 
-        Args:
-            signed: sign, row and range of each summand.
-        """
-        seeds = common_seeds([row for _, row, _ in signed], self)
-        return _estimate([
-            np.sum([sign * row.trainings[seed].end.by_range[name].all
-                    for sign, row, name in signed], axis=0)
-            for seed in seeds
-        ])  # fmt: skip
 
-    def differences(self, base: "RowTrainings", names: Sequence[str]) -> List[Estimate]:
-        """Return this row less another at the end, by range."""
-        return [self.estimate([(1, self, name), (-1, base, name)]) for name in names]
+def end(row: Row, name: str) -> Estimate:
+    """Return a row's bits at the end of training in a range."""
+    return _estimate([checkpoints[-1][name] for checkpoints in row.values()])
+
+
+def difference(row: Row, base: Row, name: str) -> Estimate:
+    """Return the same less another row's, over the seeds of both."""
+    return _estimate([row[s][-1][name] - base[s][-1][name] for s in row if s in base])
 
 
 class EqualLevel:
     """Rows compared at equal bits within the trained lengths.
 
     Attributes:
-        level: the mean over seeds of the bits within at which rows are compared; None where
-            checkpoints were not kept, or no seed is of all rows.
+        levels: the bits at which rows are compared, by each seed that is of all rows; none where
+            checkpoints were not kept.
+        level: their mean; None without.
     """
 
-    def __init__(self, rows: Mapping[str, RowTrainings]):
+    def __init__(self, rows: Mapping[str, Row]):
         self.rows = rows
-        first, *compared = rows.values()
-        self.seeds = common_seeds(compared, first)
-        have_checkpoints = all(
-            len(row.trainings[s].checkpoints) > 1 for row in rows.values() for s in self.seeds
-        )
+        first = next(iter(rows.values()))
+        seeds = [seed for seed in first if all(seed in row for row in rows.values())]
+        if not all(len(row[seed]) > 1 for row in rows.values() for seed in seeds):
+            seeds = []
         self.levels = {
-            seed: np.max([row.trainings[seed].end.within.all for row in rows.values()], axis=0)
-            for seed in (self.seeds if have_checkpoints else ())
+            seed: np.max([within(row[seed][-1]) for row in rows.values()], axis=0) for seed in seeds
         }
-
-    @property
-    def level(self) -> Optional[float]:
-        """Bits per token within the trained lengths, the mean over seeds."""
-        levels = [float(level[0]) for level in self.levels.values()]
-        return statistics.mean(levels) if levels else None
+        figures = [float(level[0]) for level in self.levels.values()]
+        self.level: Optional[float] = statistics.mean(figures) if figures else None
 
     def beyond(self, label: str) -> Estimate:
         """Return a row's bits beyond the trained lengths at the level."""
@@ -171,12 +124,7 @@ class EqualLevel:
         return _estimate([self._at(label, seed) - self._at(base, seed) for seed in self.levels])
 
     def _at(self, label: str, seed: str) -> np.ndarray:
-        return self.rows[label].trainings[seed].beyond_at(self.levels[seed])
-
-
-def common_seeds(rows: Sequence[RowTrainings], first: RowTrainings) -> List[str]:
-    """Return the seeds that all rows have, in the order of the first."""
-    return [seed for seed in first.trainings if all(seed in row.trainings for row in rows)]
+        return beyond_at(self.rows[label][seed], self.levels[seed])
 
 
 def _estimate(by_seed: Sequence[np.ndarray]) -> Estimate:
@@ -197,13 +145,13 @@ _SENTENCES = Each([[float]])
 _SCHEMA = {"sentences": _SENTENCES, "earlier": Each(_SENTENCES)}
 
 
-def read_rows(arguments: Sequence[str]) -> Tuple[Dict[str, RowTrainings], List[str]]:
+def read_rows(arguments: Sequence[str]) -> Tuple[Dict[str, Row], List[str]]:
     """Read ``label=…/<seed>/bits.json`` arguments; return the rows, and the names of the ranges.
 
     Raises:
         UsageError: an argument is no such path, a seed stands twice, or the ranges differ.
     """
-    rows: Dict[str, Dict[str, Training]] = {}
+    rows: Dict[str, Dict[str, Sequence[Checkpoint]]] = {}
     names: List[str] = []
     for argument in arguments:
         label, equals, path = argument.partition("=")
@@ -218,9 +166,9 @@ def read_rows(arguments: Sequence[str]) -> Tuple[Dict[str, RowTrainings], List[s
                 raise UsageError(
                     f"{path} has the ranges {', '.join(by_range)}, not {', '.join(names)}"
                 )
-            checkpoints.append(CheckpointBits.of(by_range))
+            checkpoints.append(checkpoint_bits(by_range))
         seed = os.path.basename(os.path.dirname(os.path.abspath(path)))
         if seed in rows.setdefault(label, {}):
             raise UsageError(f"{label} has {seed} twice")
-        rows[label][seed] = Training(checkpoints)
-    return {label: RowTrainings(trainings) for label, trainings in rows.items()}, names
+        rows[label][seed] = checkpoints
+    return dict(rows), names

@@ -7,7 +7,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.tables import plots
 from recipes.claims import bits_table
-from recipes.claims.trainings import EqualLevel, read_rows
+from recipes.claims.trainings import EqualLevel, difference, end, read_rows
 
 NAMES = ["1-4", "5-8", "9+"]
 
@@ -51,7 +51,7 @@ def test_differences_are_of_equal_seeds(written):
         )
     )
     assert names == NAMES
-    differences = rows["new"].differences(rows["base"], [*names, "beyond"])
+    differences = [difference(rows["new"], rows["base"], name) for name in [*names, "beyond"]]
     # as many tokens in both ranges: all beyond the first is the mean of the two
     assert [estimate.mean for estimate in differences] == pytest.approx([-0.5, -1, -2, -1.5])
     # equal in both seeds and for all sentences: nothing is uncertain
@@ -70,8 +70,8 @@ def test_a_slow_learner_does_not_win(written):
         "ended_early": {1: CURVE[:2], 2: CURVE[:2]},
         "better": {1: better, 2: better},
     }))  # fmt: skip
-    end = rows["ended_early"].trainings["seed1"].end
-    assert end.beyond.figure - end.within.figure < 1 < 4.5 - 2.5
+    last = rows["ended_early"]["seed1"][-1]
+    assert last["beyond"][0] - last["1-4"][0] < 1 < 4.5 - 2.5
     compared = EqualLevel(rows)
     assert compared.level == pytest.approx(6.0)
     assert compared.less("ended_early", "sinusoidal").mean == pytest.approx(0)
@@ -127,8 +127,7 @@ def test_the_interval_knows_sentences(written):
     with open(path, "w") as stream:
         json.dump(content, stream)
     rows, names = read_rows(arguments)
-    base = rows["base"]
-    alike, uneven = (base.estimate([(1, base, name)]) for name in ("5-8", "9+"))
+    alike, uneven = (end(rows["base"], name) for name in ("5-8", "9+"))
     assert alike.high == pytest.approx(alike.mean)
     assert uneven.high > uneven.mean
 
