@@ -12,7 +12,8 @@ from recipes.lib.processes import end_on_signals, exit_status
 
 KINDS = {
     **{name: f"recipes.lib.{name}" for name in
-       ("translation", "language_model", "wmt", "pretrain", "finetune", "anchors")},
+       ("language_model", "wmt", "pretrain", "finetune", "anchors")},
+    "translation": "recipes.lib.texts",
     "claims": "recipes.claims.parts",
     "bert_probes": "recipes.claims.bert_probes",
 }  # fmt: skip

@@ -5,21 +5,21 @@ import json
 import os
 import shutil
 import statistics
-from typing import List, Sequence
+from typing import Callable, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import Experiment
+from recipes.lib.experiment import Experiment, shared_help
 from recipes.lib.settings import make_folder
 
-HELP = """\
+HELP = f"""\
   --plan              print the commands, without any set-up, for a GPU unless --device says cpu,
                       and stop
   --smoke             tiny stand-ins of the same layout, made here, offline: figures say nothing
   --data-dir DIR      where the downloads are, or go to (<run folder>/raw)
-  --run-dir DIR       results ({run-dir})
-  --seeds LIST        comma-separated, of bert ({seeds})
-  --device cpu|cuda   (cuda if there is one)
+{shared_help("run-dir")}\
+  --seeds LIST        comma-separated, of bert ({{seeds}})
+{shared_help("device")}\
   --jobs N            fine-tunings at a time (number of GPUs, or of cores on a CPU)
   --stage N           start at this stage: 1 set-up, 2 download, 3 text or import,
   --stop-stage N      stop after this one: 4 translate or fine-tune, 5 compare
@@ -39,18 +39,17 @@ def main(script: RecipeScript, arguments: List[str]) -> None:
 
 
 class Anchor(Experiment):
-    """A published model.
+    """A published model, or with --smoke a tiny one in its place.
 
     Attributes:
         run_dir: of its results.
         raw: of downloads.
-        is_smoke: whether a tiny stand-in takes its place.
     """
 
     cell_stages = ()
     plan_includes_setup = True
     job_per_gpu = True
-    done_file = ""  # of stage 4, which without one looks after its own parts
+    made_once: Sequence[str] = ()  # titles of stages that do not look after their own parts
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments, name: str):
         super().__init__(script, parsed)
@@ -62,21 +61,18 @@ class Anchor(Experiment):
         """Whether it is of a stand-in."""
         return ["--smoke", "yes" if self.is_smoke else "no"]
 
-    def data(self) -> None:
-        """The model, and what it is tried on."""
+    def actions(self) -> List[Callable[[], None]]:
+        """What makes the stand-in, and then the action of each stage behind set-up."""
+        raise NotImplementedError
+
+    def run_stages(self) -> None:
+        """Make the stand-in if it is to be, and run the stages."""
+        stand_in, *actions = self.actions()
         if self.is_smoke and not self.is_plan:
-            self.stage(2, "stand-ins", self.stand_in, self.path("stand_in.done"))
-        self.run_stage("download", self.download, self.path("download.done"))
-        title = self.stages[2]
-        self.run_stage(title, self.prepare, self.path(f"{title}.done"))
-
-    def train_and_evaluate(self) -> None:
-        """Translate or fine-tune."""
-        self.run_stage(self.stages[3], self.use, self.done_file and self.path(self.done_file))
-
-    def tables(self) -> None:
-        """Our figure beside the known one."""
-        self.run_stage("compare", self.compare)
+            self.stage(2, "stand-ins", stand_in, self.path("stand_in.done"))
+        for title, action in zip(self.stages[1:], actions):
+            done_file = self.path(f"{title}.done") if title in self.made_once else ""
+            self.run_stage(title, action, done_file)
 
     def get(self, name: str, address: str, *options: str) -> None:
         """Download a file."""
@@ -84,32 +80,16 @@ class Anchor(Experiment):
                       address],
                      failure=f"cannot get {name}; fetch it by hand, see --data-dir")  # fmt: skip
 
-    def stand_in(self) -> None:
-        """Make a tiny model in the layout of the published one."""
-        raise NotImplementedError
-
-    def download(self) -> None:
-        """Get the model, and what it is tried on."""
-        raise NotImplementedError
-
-    def prepare(self) -> None:
-        """Make text of our kind, or a model of our kind."""
-        raise NotImplementedError
-
-    def use(self) -> None:
-        """Translate or fine-tune."""
-        raise NotImplementedError
-
-    def compare(self) -> None:
-        """Tell our figure beside the known one."""
-        raise NotImplementedError
-
 
 class TranslationAnchor(Anchor):
     """fairseq's transformer.wmt16.en-de on newstest2014."""
 
     stages = "set-up", "download", "text", "translate", "compare"
-    done_file = "run.done"
+    made_once = "download", "text", "translate"
+
+    def actions(self) -> List[Callable[[], None]]:
+        """See :meth:`Anchor.actions`."""
+        return [self.stand_in, self.download, self.prepare, self.translate, self.compare]
 
     @property
     def archive(self) -> str:
@@ -170,7 +150,7 @@ class TranslationAnchor(Anchor):
                       "--testpref", f"{text}/newstest2014.bpe", "--destdir", self.path("bin")],
                      log=self.path("binarise.log"))  # fmt: skip
 
-    def use(self) -> None:
+    def translate(self) -> None:
         """Translate."""
         self.execute(["fairseq-generate", self.path("bin"), "--user-dir", "fairseq_posenc",
                       "--path", self.model, *self.script.arrays["generate"], *self.devices.options],
@@ -192,6 +172,11 @@ class BertAnchor(Anchor):
     """bert-base-uncased on three tasks of GLUE."""
 
     stages = "set-up", "download", "import", "fine-tune", "compare"
+    made_once = "download", "import"
+
+    def actions(self) -> List[Callable[[], None]]:
+        """See :meth:`Anchor.actions`."""
+        return [self.stand_in, self.download, self.convert, self.fine_tune, self.compare]
 
     @property
     def row(self) -> str:
@@ -220,12 +205,12 @@ class BertAnchor(Anchor):
         for name in names if self.is_plan or not self.is_smoke else ():
             self.get(f"bert/{name}", f"{self.config['hub']}/{name}")
 
-    def prepare(self) -> None:
+    def convert(self) -> None:
         """Make it a model of ours."""
         self.execute(["posenc", "import", "--from", f"{self.raw}/bert",
                       "--output", self.path("import/model.pt"), "--force"])  # fmt: skip
 
-    def use(self) -> None:
+    def fine_tune(self) -> None:
         """Fine-tune it by GLUE's recipe."""
         options = self.script.arrays["glue"]
         if self.is_smoke:

@@ -4,7 +4,7 @@ from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.config import Config, RecipeScript, pairs
-from recipes.lib.experiment import stage_help
+from recipes.lib.experiment import complete_help
 from recipes.lib.rows import PlannedRow, read_rows
 
 HELP = """\
@@ -48,12 +48,11 @@ def default_rows() -> List[str]:
     return [f"{label}={MODELS[label]}" for label in _FIRST]
 
 
-def complete_help(script: RecipeScript, stages: Sequence[str]) -> None:
+def complete_bert_help(script: RecipeScript, stages: Sequence[str]) -> None:
     """Let the help of a recipe name these rows, the paper's tables, and its stages."""
-    own, rows = script.arrays["defaults"], ",\n                      ".join(default_rows())
-    numbers = pairs(own)["tables"].replace("chen2021-", "")
-    script.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers,
-                                 "--stages", stage_help(stages), *own]  # fmt: skip
+    numbers = pairs(script.arrays["defaults"])["tables"].replace("chen2021-", "")
+    script.arrays["defaults"] += ["--table-numbers", numbers]
+    complete_help(script, stages, default_rows())
 
 
 def rows_of(config: Config) -> List[PlannedRow]:

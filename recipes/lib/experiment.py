@@ -1,23 +1,58 @@
 """The order in which every kind of recipe works: set up, data, train, evaluate, table."""
 
+import re
 import textwrap
 from typing import Callable, List, Sequence
 
 from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step, plan
-from recipes.lib.config import FLAG
+from recipes.lib.config import FLAG, RecipeScript
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_row
 from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
 
+# lines of help that several kinds of recipes share
+_SHARED_HELP = """\
+  --run-dir DIR       results ({run-dir})
+  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
+                      {row-list}
+  --seeds LIST        comma-separated ({seeds})
+  --plan              print the commands, and stop
+  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and
+                      stop
+  --device cpu|cuda   (cuda if there is one)
+  --gpus N            (all) of each node; --jobs divides them
+  --cell N            only the N-th training of the plan
+  --hours N           end a training with a checkpoint before N hours are over; the exit status is
+                      75
+  --workers N         processes for preparation (number of cores)
+  --stage N           start at this stage: {stages}
+  --stop-stage N      stop after this one
+"""
 
-def stage_help(stages: Sequence[str]) -> str:
-    """Return the numbered titles, as they stand behind --stage in a help text."""
-    start, space = "  --stage N           start at this stage: ", "\N{NO-BREAK SPACE}"
+
+def shared_help(*names: str) -> str:
+    """Return the lines of help of options that several kinds of recipes share."""
+    entries = re.split("^(?=  --)", _SHARED_HELP, flags=re.M)[1:]
+    by_name = {entry.split()[0][2:]: entry for entry in entries}
+    return "".join(by_name[name] for name in names)
+
+
+def complete_help(script: RecipeScript, stages: Sequence[str], rows: Sequence[str] = ()) -> None:
+    """Let a help text tell the stages of a recipe, and its rows, by default the script's."""
     numbered = [f"{number} {title}" for number, title in enumerate(stages, 1)]
-    listed = ", ".join(text.replace(" ", space) for text in numbered)
-    filled = textwrap.fill(start + listed, 100, subsequent_indent=" " * 22)
-    return filled[len(start) :].replace(space, " ")
+    values = {"row-list": _listed(22, rows or script.arrays["rows"]),
+              "stages": _listed(43, numbered)}  # fmt: skip
+    script.arrays["defaults"] += [word for name in values for word in (f"--{name}", values[name])]
+
+
+def _listed(column: int, parts: Sequence[str]) -> str:
+    """Return parts with commas between them, in lines of a help text from a column on."""
+    start, space = "-" * column, "\N{NO-BREAK SPACE}"
+    text = start + ", ".join(parts).replace(" ", space).replace(f",{space}", ", ")
+    filled = textwrap.fill(text, 100, subsequent_indent=" " * 22, break_on_hyphens=False,
+                           break_long_words=False)  # fmt: skip
+    return filled[column:].replace(space, " ")
 
 
 class Experiment(Recipe):

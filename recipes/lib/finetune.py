@@ -14,10 +14,10 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import figures
 from recipes.lib.benchmarks import BENCHMARKS
 from recipes.lib.bert_rows import HELP as ROWS_HELP
-from recipes.lib.bert_rows import complete_help, rows_of, whole_tables
+from recipes.lib.bert_rows import complete_bert_help, rows_of, whole_tables
 from recipes.lib.cell import PlannedCell, Step, placement, plan, shell, variable
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import Experiment
+from recipes.lib.experiment import Experiment, shared_help
 from recipes.lib.processes import printed
 from recipes.lib.rows import PlannedRow
 from recipes.lib.runner import chosen
@@ -38,27 +38,23 @@ HELP = f"""{{own options}}
   --pretrain OPTIONS  first run that recipe for rows without --pretrained, with these options, for
                       example '--text documents.txt --updates 20000', or '-- --bf16'
   --url URL           download the files from here, by their names (their official addresses)
-  --run-dir DIR       results ({{run-dir}})
-  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
-                      {{table-rows}}
+{shared_help("run-dir", "encodings")}\
 {ROWS_HELP}\
   --tasks LIST        comma-separated ({{tasks}})
   --arch NAME         of the models ({{arch}})
   --length N          longest input, as in pre-training ({{length}})
   --lrs LIST          peak learning rates ({{lrs}})
-  --seeds LIST        ({{seeds}})
+{shared_help("seeds")}\
   --batch N           examples per update ({{batch}})
   --interval N        updates between checkpoints, which are also validations ({{interval}})
   --tables LIST       tables of the paper to compare with ({{tables}})
   --keep-checkpoints yes|no  of finished cells ({{keep-checkpoints}})
-  --device cpu|cuda   (cuda if there is one)
+{shared_help("device")}\
   --jobs N            cells at a time (number of GPUs, or of cores on a CPU)
-  --cell N            only the N-th cell
+{shared_help("cell")}\
   --hours N           end a training, also one of --pretrain, with a checkpoint before N hours are
                       over; the exit status is 75
-  --stage N           start at this stage: {{stages}}
-  --stop-stage N      stop after this one
-
+{shared_help("stage", "stop-stage")}
 Every cell runs on one GPU; there are as many at a time as there are GPUs. Started again, it
 continues where it was, with more rows, tasks, learning rates or seeds if you like.
 
@@ -79,7 +75,7 @@ class Length(NamedTuple):
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
     benchmark = BENCHMARKS[pairs(script.arrays["defaults"])["benchmark"]]
-    complete_help(script, [*FineTuning.stages, *benchmark.further_stages])
+    complete_bert_help(script, [*FineTuning.stages, *benchmark.further_stages])
     FineTuning(script, read_options(script, HELP, arguments)).run()
 
 

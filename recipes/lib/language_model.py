@@ -11,18 +11,16 @@ from fairseq_posenc.files import existing
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment, stage_help
+from recipes.lib.experiment import Experiment, complete_help
 from recipes.lib.runner import finished_cells
 from recipes.lib.settings import make_folder
-from recipes.lib.texts import SPLITS
-from recipes.lib.translation import HELP, ONE_JOB, draw_curves, rows_of
+from recipes.lib.translation import HELP, ONE_JOB, SPLITS, draw_curves, learn_bpe, rows_of
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
-    stages = stage_help(LanguageModels.stages)
-    script.arrays["defaults"] += ["--rows", ", ".join(script.arrays["rows"]), "--stages", stages,
-                                  "--jobs-on-gpus", ONE_JOB]  # fmt: skip
+    script.arrays["defaults"] += ["--jobs-on-gpus", ONE_JOB]
+    complete_help(script, LanguageModels.stages)
     LanguageModels(script, read_options(script, HELP, arguments)).run()
 
 
@@ -87,13 +85,8 @@ class LanguageModels(Experiment):
 
     def learn_subwords(self) -> None:
         """Learn BPE, and apply it."""
-        codes = self.path("bpe.codes")
-        learn = ["subword-nmt", "learn-bpe", "--symbols", self.config["bpe"]]
-        self.execute(learn, inputs=[self.path("train.tok")], output=codes)
-        for split in SPLITS:
-            self.execute(["subword-nmt", "apply-bpe", "--codes", codes],
-                         inputs=[self.path(f"{split}.tok")],
-                         output=self.path(f"{split}.bpe"))  # fmt: skip
+        tokens = {self.path(f"{split}.tok"): self.path(f"{split}.bpe") for split in SPLITS}
+        learn_bpe(self, [*tokens][:1], tokens)
 
     def binarise(self) -> None:
         """Make binary data."""

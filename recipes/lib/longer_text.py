@@ -8,29 +8,27 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import existing
 from fairseq_posenc.json_files import load_json
 from recipes.lib.cell import PlannedCell, Step, placement
-from recipes.lib.config import FLAG
-from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment
+from recipes.lib.config import FLAG, ParsedArguments, RecipeScript
 from recipes.lib.figures import bits_by_range
 from recipes.lib.settings import checksum, read_lines
-from recipes.lib.texts import SPLITS, RecipeText
+from recipes.lib.translation import SPLITS, Translation
 
 UNTOUCHED = "before"  # the row of the model as it was given, without fine-tuning
 # types of models of many languages in transformers, and fairseq's name for how they write languages
 _STYLES = {"m2m_100": "multilingual", "mbart": "mbart"}
 
 
-class LongerText(RecipeText):
+class LongerText(Translation):
     """A model that is there, and text in the order of its documents, of which lines are joined."""
 
     data_stages = "model", "paragraphs", "binarise"
     analyses = "bits per token", "CTranslate2"
     job_per_gpu = True
 
-    def __init__(self, recipe: Experiment):
-        super().__init__(recipe)
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
         config, self.is_smoke = self.config, self.config["smoke"] == FLAG
-        model_folder, self.imported = recipe.path("model"), config["from"]
+        model_folder, self.imported = self.path("model"), config["from"]
         self.is_made = self.is_smoke or bool(self.imported)
         if self.imported and (self.is_smoke or config["model"] or config["subwords"]):
             raise UsageError(
@@ -59,34 +57,35 @@ class LongerText(RecipeText):
         texts = [existing(f"{config[split]}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
         models = sorted({self.model(seed) for seed in config.list("seeds")})
-        for file in () if recipe.is_plan or self.is_made or recipe.first > 4 else models:
+        for file in () if self.is_plan or self.is_made or self.first > 4 else models:
             if not os.access(file, os.R_OK):
                 raise UsageError(f"cannot read the checkpoint {file} (--model)")
         self.fingerprint = config.interpolate(
             ["--neighbours", "{neighbours}", "--edges", "{edges}", "--test", "{pairs}"]
         )
         if not self.is_smoke:
-            self.fingerprint += ["--text", recipe.known_sum("--text", texts)]
+            self.fingerprint += ["--text", self.known_sum("--text", texts)]
         if not self.is_made:
             names = "sentencepiece.model", "wordpiece.json"
             paths = [f"{config['subwords']}/{name}" for name in names]
             subword_models = [path for path in paths if os.path.exists(path)] or paths[:1]
-            self.fingerprint += ["--subwords", recipe.known_sum("--subwords", subword_models)]
+            self.fingerprint += ["--subwords", self.known_sum("--subwords", subword_models)]
         if self.imported:
             files = [entry.path for entry in os.scandir(self.imported) if entry.is_file()]
-            self.fingerprint += ["--from", recipe.known_sum("--from", sorted(files))]
+            self.fingerprint += ["--from", self.known_sum("--from", sorted(files))]
         self._sums: Dict[str, str] = {}
 
     def data(self) -> None:
-        """See :meth:`RecipeText.data`."""
-        self.recipe.data_stage("model", self.make_model)
-        self.recipe.data_stage("paragraphs", self.join, self.recipe.path("text"))
-        self.recipe.data_stage("binarise", self.binarise_all, self.bin)
+        """See :meth:`Experiment.data`."""
+        self.data_stage("model", self.make_model)
+        self.data_stage("paragraphs", self.join, self.path("text"))
+        self.data_stage("binarise", self.cut, self.bin)
 
-    def analyse(self) -> None:
-        """See :meth:`RecipeText.analyse`."""
-        self.recipe.run_stage("bits per token", self.bits)
-        self.recipe.run_stage("CTranslate2", self.export)
+    def tables(self) -> None:
+        """See :meth:`Experiment.tables`; and bits per token, and models for CTranslate2."""
+        super().tables()
+        self.run_stage("bits per token", self.bits)
+        self.run_stage("CTranslate2", self.export)
 
     def _read_kind(self, model_folder: str) -> None:
         """Take the task of the model of many languages that --from names."""
@@ -111,10 +110,10 @@ class LongerText(RecipeText):
         model = self.config["model"]
         return f"{model}/seed{seed}/checkpoint_last.pt" if os.path.isdir(model) else model
 
-    def data_fingerprint(self, seed: str) -> List[str]:
-        """Return what the cells of a seed are made from: the text, and the seed's model."""
-        model = self.model(seed)
-        if not (self.recipe.is_plan or self.is_made) and model not in self._sums:
+    def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
+        """What a cell is made from: the text, and the model of its seed."""
+        model = self.model(cell.seed)
+        if not (self.is_plan or self.is_made) and model not in self._sums:
             self._sums[model] = checksum([model])
         return [*self.fingerprint, "--model", self._sums.get(model, "")]
 
@@ -135,100 +134,82 @@ class LongerText(RecipeText):
 
     def make_model(self) -> None:
         """Import a model; or, with --smoke, train a tiny one for 20 updates on generated text."""
-        recipe, model_folder = self.recipe, self.recipe.path("model")
+        model_folder = self.path("model")
         if self.imported:
-            recipe.execute(["posenc", "import", "--from", self.imported,
+            self.execute(["posenc", "import", "--from", self.imported,
                             "--output", f"{model_folder}/model.pt", "--force"])  # fmt: skip
             languages = read_lines(f"{model_folder}/langs.txt")
             missing = [language for language in self.languages if language not in languages]
-            if missing and not recipe.is_plan:
+            if missing and not self.is_plan:
                 raise UsageError(f"{self.imported} has no language {missing[0]}; it has "
                                  f"{' '.join(languages)}")  # fmt: skip
         if not self.is_smoke:
             return
-        recipe.execute(["python", "-m", "recipes.corpus", "--output", model_folder,
+        self.execute(["python", "-m", "recipes.corpus", "--output", model_folder,
                         "--train", "400", "--valid", "40", "--test", "60", "--quiet"])  # fmt: skip
         texts = [word for split in SPLITS for word in (f"--{split}", f"{model_folder}/{split}")]
-        recipe.execute([*self.prepare, *texts, "--sentencepiece", "200",
+        self.execute([*self.prepare, *texts, "--sentencepiece", "200",
                         "--output", f"{model_folder}/bin"])  # fmt: skip
-        recipe.execute(
+        self.execute(
             ["fairseq-train", f"{model_folder}/bin", "--user-dir", "fairseq_posenc", *self.task,
              "--arch", "posenc_transformer_tiny", "--share-all-embeddings", "--cpu",
              "--optimizer", "adam", "--max-tokens", "500", "--max-update", "20",
              "--save-dir", model_folder, "--log-format", "simple"], log=f"{model_folder}/train.log",
         )  # fmt: skip
 
-    @property
-    def prepare(self) -> List[str]:
-        """The beginning of the command that makes binary data."""
-        return ["posenc", "prepare", "translation", "--source-lang", self.source,
-                "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
-
     def join(self) -> None:
         """Join neighbouring lines; the test has as many pairs of each range of lengths, of lines as
         they are and of joined ones.
         """
-        recipe, config = self.recipe, self.config
+        config = self.config
         joined = {"train": config["neighbours"], "valid": config["neighbours"],
                   "test": config["neighbours"], "lines": "1"}  # fmt: skip
         for name, neighbours in joined.items():
             text = config["test" if name == "lines" else name]
-            recipe.execute(
+            self.execute(
                 ["posenc", "prepare", "pairs", "setting", "interpolate", "--input", text,
-                 "--output", self.path(f"{name}.joined"), "--languages", ",".join(self.languages),
+                 "--output", self.text(f"{name}.joined"), "--languages", ",".join(self.languages),
                  "--neighbours", neighbours, "--separator", "", "--keep-rest"]
             )  # fmt: skip
         # of one line each, the joined ones are the same pairs again
         names = ("lines", "test") if config.number("neighbours") > 1 else ("lines",)
         for language in self.languages:
-            texts = [self.path(f"{name}.joined.{language}") for name in names]
-            recipe.execute(["cat"], inputs=texts, output=self.path(f"all.{language}"))
-        starts = [config["shortest"], *(str(edge + 1) for edge in self.edges)]
-        ranges = ",".join(f"{start}-{edge}" for start, edge in zip(starts, self.edges))
-        self._pick("all", ranges, "test", "--each", config["pairs"])
-        self._pick("valid.joined", f"1-{self.edges[-1]}", "valid")
+            texts = [self.text(f"{name}.joined.{language}") for name in names]
+            self.execute(["cat"], inputs=texts, output=self.text(f"all.{language}"))
+        subwords, shortest = config["subwords"], config.number("shortest")
+        self.pick(subwords, self.text("all"), shortest, self.edges, "test", config["pairs"])
+        self.pick(subwords, self.text("valid.joined"), 1, self.edges[-1:], "valid")
 
-    def _pick(self, name: str, ranges: str, output: str, *options: str) -> None:
-        self.recipe.execute(
-            ["python", "-m", "recipes.lib.pick_pairs", "--subwords", self.config["subwords"],
-             "--languages", ",".join(self.languages), "--input", self.path(name),
-             "--ranges", ranges, *options, "--output", self.path(output)]
-        )  # fmt: skip
-
-    def binarise_all(self) -> None:
+    def cut(self) -> None:
         """Make binary data by the model's own subwords and dictionary."""
-        self.recipe.execute(
-            [*self.prepare, "--train", self.path("train.joined"), "--valid", self.path("valid"),
-             "--test", self.path("test"), "--subwords", self.config["subwords"],
-             "--max-length", str(self.edges[-1]), "--output", self.bin]
-        )  # fmt: skip
+        self.cut_picked(self.config["subwords"], self.text("train.joined"), self.edges[-1])
 
     def bits(self) -> None:
         """Bits per token of the references by range: less the given model's, then of the fine-tuned
         models less the first of them.
         """
-        recipe, arrays, cells = self.recipe, self.recipe.script.arrays, self.recipe.cells()
-        bits_by_range(recipe, self.bin, cells, arrays["expect"])
+        arrays, cells = self.script.arrays, self.cells()
+        bits_by_range(self, self.bin, cells, arrays["expect"])
         tuned = [cell for cell in cells if cell.row != UNTOUCHED]
-        bits_by_range(recipe, self.bin, tuned, arrays["expect_tuned"], "bits_tuned")
+        bits_by_range(self, self.bin, tuned, arrays["expect_tuned"], "bits_tuned")
 
     def export(self) -> None:
         """Write the first seed of each row for CTranslate2, where that has the encoding."""
         first = self.config.list("seeds")[0]
-        for cell in [cell for cell in self.recipe.cells() if cell.seed == first]:
+        for cell in [cell for cell in self.cells() if cell.seed == first]:
             output = f"{cell.row_folder}/ctranslate2"
             checkpoint = cell.path("checkpoint_last.pt")
-            if not self.recipe.is_plan and _is_newer(f"{output}/model.bin", checkpoint):
+            if not self.is_plan and _is_newer(f"{output}/model.bin", checkpoint):
                 continue
             # an imported model's dictionary is of all languages
             data = self.config["subwords"] if self.imported else self.bin
             try:
-                self.recipe.execute(
+                self.execute(
                     ["posenc", "export", "--path", checkpoint, "--data", data, "--to",
                      "ctranslate2", "--output", output, "--force"]
                 )  # fmt: skip
             except UsageError:
-                self.recipe.say(f"note: {cell.row} is not there for CTranslate2, see above")
+                self.say(f"note: {cell.row} is not there for CTranslate2, see above")
 
 
 def _is_newer(file: str, source: str) -> bool:

@@ -8,11 +8,11 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import wikipedia
 from recipes.lib.batch import Division, division, sequences
 from recipes.lib.bert_rows import HELP as ROWS_HELP
-from recipes.lib.bert_rows import complete_help, rows_of
+from recipes.lib.bert_rows import complete_bert_help, rows_of
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment
+from recipes.lib.experiment import Experiment, shared_help
 from recipes.lib.figures import once
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, record_fingerprint
@@ -29,13 +29,11 @@ HELP = f"""{{own options}}
   --hold-out N        that is every N-th document of each language ({{hold-out}})
   --documents KIND    what divides documents in --text: blank (lines), or title (lines, WikiText)
   --vocabulary N      entries ({{vocabulary}})
-  --run-dir DIR       results ({{run-dir}})
-  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
-                      {{table-rows}}
+{shared_help("run-dir", "encodings")}\
 {ROWS_HELP}\
   --segments alternating|none  alternating: with the documents of a block; none: the models get
                       segments in fine-tuning ({{segments}})
-  --seeds LIST        comma-separated ({{seeds}})
+{shared_help("seeds")}\
   --arch NAME         ({{arch}})
   --updates N         ({{updates}})
   --batch N           sequences per update ({{batch}})
@@ -44,21 +42,13 @@ HELP = f"""{{own options}}
   --warmup X          share of the updates until it is reached ({{warmup}})
   --interval N        updates between checkpoints, which are also validations ({{interval}})
   --optimizer lamb|adam  ({{optimizer}})
-  --device cpu|cuda   (cuda if there is one)
-  --gpus N            (all) of each node; --jobs divides them
+{shared_help("device", "gpus")}\
   --gpu-memory N      GiB of the smallest GPU (as found), from which --sequences is estimated
   --sequences N       the most sequences per GPU and step (16 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
-  --cell N            only the N-th training of the plan
-  --hours N           end a training with a checkpoint before N hours are over; the exit status is
-                      75
-  --workers N         processes for preparation (number of cores)
+{shared_help("cell", "hours", "workers")}\
   --plan              print the commands, tokens per update and --update-freq, and stop
-  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and
-                      stop
-  --stage N           start at this stage: {{stages}}
-  --stop-stage N      stop after this one
-
+{shared_help("slurm", "stage", "stop-stage")}
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
 several of them a training runs under torchrun; in a SLURM job of several nodes, started once
 there, under srun, with --gpus of each. Models: RUN_DIR/<row>/seed<n>/checkpoint_last.pt. Their
@@ -79,7 +69,7 @@ A training whose loss is higher after warm-up than it was within is stopped, whe
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    complete_help(script, Pretraining.stages)
+    complete_bert_help(script, Pretraining.stages)
     Pretraining(
         script, read_options(script, HELP, arguments, script.arrays.get("presets", []))
     ).run()

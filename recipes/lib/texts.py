@@ -1,151 +1,44 @@
-"""The text of small translation recipes: where it comes from, and the stages that make it binary
-data.
-"""
+"""The kinds of text of translation recipes; here those that Moses' tokens and BPE cut."""
 
 import gzip
 import os
 import re
-import shutil
 import zlib
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Dict, List, Type
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.cell import PlannedCell, Step, placement
-from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment
+from recipes.lib.cell import placement
+from recipes.lib.config import ParsedArguments, RecipeScript, pairs, read_options
+from recipes.lib.experiment import complete_help
+from recipes.lib.longer_text import LongerText
+from recipes.lib.own_texts import Own, PythonDocs
 from recipes.lib.settings import read_lines
-
-SPLITS = "train", "valid", "test"
-ALL_LENGTHS = "-all"  # ends the labels of rows that are trained on long pairs, too
-# options of fairseq-train that end a training
-_ENDS = "--max-update", "--max-epoch", "--patience", "--stop-min-lr", "--stop-time-hours"
+from recipes.lib.translation import HELP, ONE_JOB, SPLITS, Translation, rows_of
 
 
-class RecipeText:
-    """Parallel text of a recipe.
-
-    Attributes:
-        source, target: languages.
-        bin: the folder of binary data.
-        keep: checkpoints to be averaged; 0: the last one translates.
-        fingerprint: what the text was made from, see :mod:`.settings`.
-        data_stages: titles of those that make the binary data.
-        score: options for posenc score.
-        analyses: titles of further stages behind the table.
-        beside: text on which each row is trained, too, if any.
-        task: options of fairseq-train and fairseq-generate; ``pair`` are of the latter alone.
-    """
-
-    pair: Sequence[str] = ()
-    data_stages: Sequence[str] = ()
-    analyses: Sequence[str] = ()
-    job_per_gpu = False
-
-    def __init__(self, recipe: Experiment):
-        self.recipe, self.config = recipe, recipe.config
-        self.source, self.target = self.config["source-lang"], self.config["target-lang"]
-        self.bin = recipe.path("bin")
-        self.keep = min(self.config.number("keep"), self.config.number("epochs"))
-        ends = [word for word in recipe.extra if word.partition("=")[0] in _ENDS]
-        if ends and self.keep and not self.config.is_given("keep"):
-            raise UsageError(
-                f"with {ends[0]} a training may end before {self.keep} epochs, whose "
-                "checkpoints are averaged: give --epochs in its place, or say how many with --keep"
-            )
-        for name in "--no-epoch-checkpoints", "--no-save":
-            if self.keep and name in recipe.extra:
-                raise UsageError(
-                    f"with {name} there are no checkpoints of epochs to be averaged: leave it out"
-                )
-        self.task = ["--task", "posenc_translation",
-                     "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
-        self.fingerprint: List[str] = []
-        self.beside: Optional[RecipeText] = None
-        self.score = self.config.interpolate(recipe.script.arrays.get("score", []))
-
-    def data(self) -> None:
-        """Run the stages that make the binary data."""
-        raise NotImplementedError
-
-    def analyse(self) -> None:
-        """Run the stages behind the table."""
-
-    def remarks(self) -> List[str]:
-        """Return what a reader of the report should know of the text."""
-        return []
-
-    @property
-    def languages(self) -> Tuple[str, str]:
-        """Both of them."""
-        return self.source, self.target
-
-    def train_step(self, cell: PlannedCell, words: List[str]) -> Step:
-        """Return the first step of a cell, of the words of its training."""
-        return Step("train", words, ("train.done",))
-
-    def data_fingerprint(self, seed: str) -> List[str]:
-        """Return what the cells of a seed are known by beside the words of their steps."""
-        return self.fingerprint
-
-    def notes(self, cell: PlannedCell) -> List[str]:
-        """Return options of posenc score that say more of a cell's results."""
-        return []
-
-    def path(self, name: str) -> str:
-        """A file of text in the run folder."""
-        return self.recipe.path("text", name)
-
-    def learn_subwords(self) -> None:
-        """Learn joint BPE from the tokens of the training text, and apply it to all."""
-        recipe, codes = self.recipe, self.recipe.path("bpe.codes")
-        tokens = [self.path(f"train.tok.{language}") for language in self.languages]
-        learn = ["subword-nmt", "learn-bpe", "--symbols", self.config["bpe"]]
-        recipe.execute(learn, inputs=tokens, output=codes)
-        for split in SPLITS:
-            for language in self.languages:
-                if not recipe.is_plan:
-                    recipe.say(f"apply BPE to {split}.{language}")
-                recipe.execute(
-                    ["subword-nmt", "apply-bpe", "--codes", codes],
-                    inputs=[self.path(f"{split}.tok.{language}")],
-                    output=recipe.path(f"{split}.bpe.{language}"),
-                )
-
-    def binarise(self, ending: str) -> None:
-        """Make binary data of RUN_DIR/{train,valid,test}.ENDING.LANGUAGE."""
-        recipe = self.recipe
-        prefixes = [word for split in SPLITS
-                    for word in (f"--{split}pref", recipe.path(f"{split}.{ending}"))]  # fmt: skip
-        if not recipe.is_plan:
-            shutil.rmtree(self.bin, ignore_errors=True)
-        recipe.execute(
-            ["posenc", "prepare", "binarise", "--source-lang", self.source, "--target-lang",
-             self.target,
-             "--joined-dictionary", *prefixes, "--destdir", self.bin, "--workers", str(cores())],
-            log=recipe.path("preprocess.out"),
-        )  # fmt: skip
-        keep = ["posenc", "prepare", "pairs", "bpe-keep", "--normalise-punctuation",
-                "--codes", recipe.path("bpe.codes")]  # fmt: skip
-        recipe.execute([*keep, "--output", self.bin])
-
-    def three_stages(
-        self, title: str, get: Callable[[], object], binarise: Callable[[], object]
-    ) -> None:
-        """Run the stages of a recipe that gets tokens, cuts them into subwords, and makes them
-        binary.
-        """
-        self.recipe.data_stage(title, get)
-        self.recipe.data_stage("subwords", self.learn_subwords, self.recipe.path("bpe.codes"))
-        self.recipe.data_stage("binarise", binarise, self.bin)
+def main(script: RecipeScript, arguments: List[str]) -> None:
+    """Run a recipe."""
+    kind = TEXTS[pairs(script.arrays["defaults"])["text"]]
+    jobs = "of GPUs on GPUs" if kind.job_per_gpu else ONE_JOB
+    script.arrays["defaults"] += ["--jobs-on-gpus", jobs]
+    complete_help(script, kind.stages)
+    parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
+    setting = parsed.config["setting"]
+    if setting:
+        config = parsed.config.with_overrides(pairs(script.arrays[setting]))
+        parsed = parsed._replace(config=config)
+    if parsed.config.is_given("encodings"):
+        rows_of(script, parsed.config)  # a mistake is told before the text is looked at
+    kind(script, parsed).run()
 
 
-class GrammarText(RecipeText):
+class GrammarText(Translation):
     """The embedded English-German grammar, of which a test set has ranges of lengths."""
 
     data_stages = "corpus", "subwords", "binarise"
 
-    def __init__(self, recipe: Experiment):
-        super().__init__(recipe)
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
         self.made = self.config.interpolate(
             ["--train", "{train}", "--train-length", "{train-length}", "--valid", "300",
              "--test", "{test}", "--test-lengths", "{test-lengths}"]
@@ -158,7 +51,7 @@ class GrammarText(RecipeText):
                 "--test-lengths takes rising ranges such as 4-20,21-30, not "
                 + self.config["test-lengths"]
             )
-        raw = [recipe.path(f"corpus/test.{language}") for language in self.languages]
+        raw = [self.path(f"corpus/test.{language}") for language in self.languages]
         if self.join > 1:
             self.score = ["--percentiles", "--without-token", "<sep>"]
             return
@@ -172,27 +65,22 @@ class GrammarText(RecipeText):
         # in which the corpus has its lengths; cells that were scored in another stay finished
         self.score += placement("--length-unit", "tokens")
 
-    def data(self) -> None:
-        """See :meth:`RecipeText.data`."""
-        self.three_stages("corpus", self.make, self.cut)
-
-    def make(self) -> None:
+    def get(self) -> None:
         """Make the corpus, and its tokens."""
-        recipe = self.recipe
-        output = recipe.path("corpus")
+        output = self.path("corpus")
         make = ["python", "-m", "recipes.corpus", "--output", output, "--seed", "1", "--quiet"]
-        recipe.execute([*make, *self.made])
+        self.execute([*make, *self.made])
         for split in SPLITS:
             for language in self.languages:
-                recipe.execute(
+                self.execute(
                     ["posenc", "prepare", "tokenise", "--normalise-punctuation", "--language",
                      language,
                      "--input", f"{output}/{split}.{language}",
-                     "--output", self.path(f"{split}.tok.{language}")]
+                     "--output", self.text(f"{split}.tok.{language}")]
                 )  # fmt: skip
-        if not recipe.is_plan:
+        if not self.is_plan:
             first = [read_lines(f"{output}/test.{language}")[0] for language in self.languages]
-            recipe.say(f"for example: {' = '.join(first)}")
+            self.say(f"for example: {' = '.join(first)}")
 
     def cut(self) -> None:
         """Join neighbouring sentences if that is asked, and make binary data."""
@@ -200,26 +88,25 @@ class GrammarText(RecipeText):
             self.binarise("bpe")
             return
         for split in SPLITS:
-            self.recipe.execute(
+            self.execute(
                 ["posenc", "prepare", "pairs", "setting", "interpolate", "--neighbours",
                  str(self.join),
-                 "--keep-rest", "--input", self.recipe.path(f"{split}.bpe"),
-                 "--output", self.recipe.path(f"{split}.joined"), "--languages",
+                 "--keep-rest", "--input", self.path(f"{split}.bpe"),
+                 "--output", self.path(f"{split}.joined"), "--languages",
                  ",".join(self.languages)]
             )  # fmt: skip
         self.binarise("joined")
 
 
-class Multi30k(RecipeText):
+class Multi30k(Translation):
     """Multi30k, as it is, or in one of the forms of SHAPE, section 3.1."""
 
-    data_stages = "data", "subwords", "binarise"
     raw = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
-    def __init__(self, recipe: Experiment):
-        super().__init__(recipe)
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
         self.form, self.longest = self.config["setting"], self.config.number("longest")
-        self.score += recipe.script.arrays.get(f"score_{self.form}", [])
+        self.score += script.arrays.get(f"score_{self.form}", [])
         if self.config.is_given("longest") and self.form != "extrapolate":
             raise UsageError("--longest needs --setting extrapolate: leave it out")
         self.config.set_defaults({"ffn": str(2 * self.config.number("dim"))})
@@ -234,39 +121,35 @@ class Multi30k(RecipeText):
                  for name in self.raw.values() for language in self.languages]  # fmt: skip
         self.fingerprint += [
             "--text",
-            recipe.known_sum("--text", names) if self.folder else self.config["url"],
+            self.known_sum("--text", names) if self.folder else self.config["url"],
         ]
-
-    def data(self) -> None:
-        """See :meth:`RecipeText.data`."""
-        self.three_stages("data", self.get, self.cut)
 
     def get(self) -> None:
         """Get the files, and make tokens of them."""
         for split, raw in self.raw.items():
             for language in self.languages:
                 name = f"{raw}.{language}.gz"
-                file = self.recipe.path("raw", name)
+                file = self.path("raw", name)
                 self._fetch(name, file)
-                if not self.recipe.is_plan:
-                    self.recipe.say(f"tokenise {name}")
-                self.recipe.execute(
+                if not self.is_plan:
+                    self.say(f"tokenise {name}")
+                self.execute(
                     ["posenc", "prepare", "tokenise", "--language", language, "--input", file,
-                     "--output", self.path(f"{split}.tok.{language}")]
+                     "--output", self.text(f"{split}.tok.{language}")]
                 )  # fmt: skip
 
     def _fetch(self, name: str, file: str) -> None:
-        recipe, source = self.recipe, f"{self.folder}/{name}"
-        if not recipe.is_plan and os.path.exists(file):
+        source = f"{self.folder}/{name}"
+        if not self.is_plan and os.path.exists(file):
             return
         if self.folder:
-            recipe.execute(["cat", source], output=file, failure=f"{source} is missing")
+            self.execute(["cat", source], output=file, failure=f"{source} is missing")
         else:
-            recipe.execute(
+            self.execute(
                 ["posenc", "prepare", "download", "--output", file, f"{self.config['url']}/{name}"],
                 failure=f"cannot download {name}; fetch the files by hand and give --raw-dir",
             )
-        if not recipe.is_plan:
+        if not self.is_plan:
             try:
                 with gzip.open(file) as stream:
                     while stream.read(1 << 20):
@@ -277,7 +160,7 @@ class Multi30k(RecipeText):
 
     def cut(self) -> None:
         """Make of each split what the setting makes of it, and binary data."""
-        recipe, form = self.recipe, self.form
+        form = self.form
         for split in SPLITS:
             options = {
                 ("extrapolate", "train"): ["extrapolate", "--longest", str(self.longest)],
@@ -286,14 +169,20 @@ class Multi30k(RecipeText):
                 ("interpolate", "test"): ["interpolate", "--keep-rest"],
             }.get((form, split))
             if options:
-                recipe.execute(
+                self.execute(
                     ["posenc", "prepare", "pairs", "setting", *options,
-                     "--input", recipe.path(f"{split}.bpe"), "--output",
-                     recipe.path(f"{split}.{form}"),
+                     "--input", self.path(f"{split}.bpe"), "--output",
+                     self.path(f"{split}.{form}"),
                      "--languages", ",".join(self.languages)]
                 )  # fmt: skip
                 continue
             for language in self.languages:
-                link = recipe.path(f"{split}.{form}.{language}")
-                recipe.execute(["ln", "-sf", f"{split}.bpe.{language}", link])
+                link = self.path(f"{split}.{form}.{language}")
+                self.execute(["ln", "-sf", f"{split}.bpe.{language}", link])
         self.binarise(form)
+
+
+TEXTS: Dict[str, Type[Translation]] = {
+    "corpus": GrammarText, "multi30k": Multi30k, "own": Own, "python_docs": PythonDocs,
+    "longer": LongerText,
+}  # fmt: skip

@@ -1,48 +1,32 @@
 """Translation recipes on small text: from parallel text to a table of BLEU by length.
 
-A script names its text, one of :data:`TEXTS`, as ``--text``. Its arrays are train, generate and
-score, and, where it has them, references, presets and those of its settings. ``--keep`` checkpoints
-of epochs are averaged; in a script with 0 the last one translates.
+A script names its text as ``--text``, see :mod:`recipes.lib.texts`. Its arrays are train, generate
+and score, and, where it has them, references, presets and those of its settings. ``--keep``
+checkpoints of epochs are averaged; in a script with 0 the last one translates.
 """
 
-from typing import Dict, List, Sequence, Tuple, Type
+import os
+import shutil
+from typing import List, Mapping, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, placement
-from recipes.lib.config import (
-    Config,
-    ParsedArguments,
-    RecipeScript,
-    own_options,
-    pairs,
-    read_options,
-)
-from recipes.lib.experiment import Experiment, stage_help
-from recipes.lib.longer_text import LongerText
-from recipes.lib.own_texts import Own, PythonDocs
+from recipes.lib.config import Config, ParsedArguments, RecipeScript, own_options
+from recipes.lib.devices import cores
+from recipes.lib.experiment import Experiment, shared_help
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.runner import finished_cells, run_cells
 from recipes.lib.settings import as_lines, epochs_of
-from recipes.lib.texts import ALL_LENGTHS, GrammarText, Multi30k, RecipeText
-from recipes.lib.value_checks import no_repeats
 
-HELP = """{own options}
-  --run-dir DIR       results ({run-dir})
-  --encodings LIST    comma-separated rows, each `encoding [option…]` or `label=encoding [option…]`
-                      ({rows})
-  --seeds LIST        comma-separated ({seeds})
-  --plan              print the commands, and stop
-  --device cpu|cuda   (cuda if there is one)
-  --jobs N            trainings at a time (number of cores on a CPU, {jobs-on-gpus})
-  --stage N           start at this stage: {stages}
-  --stop-stage N      stop after this one
-"""
+HELP = f"""{{own options}}
+{shared_help("run-dir", "encodings", "seeds", "plan", "device")}\
+  --jobs N            trainings at a time (number of cores on a CPU, {{jobs-on-gpus}})
+{shared_help("stage", "stop-stage")}"""
 ONE_JOB = "1 on a GPU"
-TEXTS: Dict[str, Type[RecipeText]] = {
-    "corpus": GrammarText, "multi30k": Multi30k, "own": Own, "python_docs": PythonDocs,
-    "longer": LongerText,
-}  # fmt: skip
+SPLITS = "train", "valid", "test"
+# options of fairseq-train that end a training
+_ENDS = "--max-update", "--max-epoch", "--patience", "--stop-min-lr", "--stop-time-hours"
 
 
 def rows_of(script: RecipeScript, config: Config) -> List[PlannedRow]:
@@ -54,58 +38,88 @@ def rows_of(script: RecipeScript, config: Config) -> List[PlannedRow]:
     )
 
 
-def stages_of(text: Type[RecipeText]) -> Tuple[str, ...]:
-    """Return the titles of all stages of a recipe with this text."""
-    return ("set-up", *text.data_stages, *Translation.cell_stages, "table", *text.analyses)
-
-
-def main(script: RecipeScript, arguments: List[str]) -> None:
-    """Run a recipe."""
-    defaults = script.arrays["defaults"]
-    text = TEXTS[pairs(defaults)["text"]]
-    jobs = "of GPUs on GPUs" if text.job_per_gpu else ONE_JOB
-    defaults += ["--rows", ", ".join(script.arrays["rows"]), "--jobs-on-gpus", jobs,
-                 "--stages", stage_help(stages_of(text))]  # fmt: skip
-    parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
-    setting = parsed.config["setting"]
-    if setting:
-        config = parsed.config.with_overrides(pairs(script.arrays[setting]))
-        parsed = parsed._replace(config=config)
-    if parsed.config.is_given("encodings"):
-        rows_of(script, parsed.config)  # a mistake is told before the text is looked at
-    Translation(script, parsed).run()
-
-
 class Translation(Experiment):
-    """Translation models of one text.
+    """Translation models of one text; its subclasses make the text.
 
     Attributes:
-        text: of the recipe.
-        text_of: text by the label of a row.
+        source, target: languages.
+        bin: the folder of binary data.
+        keep: checkpoints to be averaged; 0: the last one translates.
+        fingerprint: what the text was made from, see :mod:`.settings`.
+        data_stages: titles of those that make the binary data.
+        subword_model: the file or folder of it, in the run folder.
+        analyses: titles of further stages behind the table.
+        score: options for posenc score.
+        task: options of fairseq-train and fairseq-generate; ``pair`` are of the latter alone.
     """
 
     cell_stages = "train", "translate", "score"
+    data_stages: Sequence[str] = ("data", "subwords", "binarise")
+    analyses: Sequence[str] = ()
+    pair: Sequence[str] = ()
+    subword_model = "bpe.codes"
+
+    def __init_subclass__(cls) -> None:
+        cls.stages = ("set-up", *cls.data_stages, *cls.cell_stages, "table", *cls.analyses)
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments):
         super().__init__(script, parsed)
-        self.text: RecipeText = TEXTS[self.config["text"]](self)
-        self.stages, self.job_per_gpu = stages_of(type(self.text)), self.text.job_per_gpu
-        rows = rows_of(script, self.config)
-        self.text_of = {row.label: self.text for row in rows}
-        self.rows = rows
-        if self.text.beside:
-            beside = [PlannedRow(f"{row.label}{ALL_LENGTHS}", row.options) for row in rows]
-            self.rows = [*rows, *beside]
-            no_repeats("--encodings", [row.label for row in self.rows])
-            self.text_of.update((row.label, self.text.beside) for row in beside)
+        self.source, self.target = self.config["source-lang"], self.config["target-lang"]
+        self.bin = self.path("bin")
+        self.keep = min(self.config.number("keep"), self.config.number("epochs"))
+        ends = [word for word in self.extra if word.partition("=")[0] in _ENDS]
+        if ends and self.keep and not self.config.is_given("keep"):
+            raise UsageError(
+                f"with {ends[0]} a training may end before {self.keep} epochs, whose "
+                "checkpoints are averaged: give --epochs in its place, or say how many with --keep"
+            )
+        for name in "--no-epoch-checkpoints", "--no-save":
+            if self.keep and name in self.extra:
+                raise UsageError(
+                    f"with {name} there are no checkpoints of epochs to be averaged: leave it out"
+                )
+        self.task = ["--task", "posenc_translation",
+                     "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
+        self.fingerprint: List[str] = []
+        self.score = self.config.interpolate(script.arrays.get("score", []))
+
+    @property
+    def languages(self) -> List[str]:
+        """Both of them."""
+        return [self.source, self.target]
+
+    def text(self, name: str) -> str:
+        """A file of text in the run folder."""
+        return self.path("text", name)
+
+    def choose_rows(self) -> List[PlannedRow]:
+        """The rows of the table, once the text has set its defaults."""
+        return rows_of(self.script, self.config)
+
+    def remarks(self) -> List[str]:
+        """What a reader of the report should know of the text."""
+        return []
+
+    def bin_of(self, cell: PlannedCell) -> str:
+        """The binary data of a cell."""
+        return self.bin
+
+    def train_step(self, cell: PlannedCell, words: List[str]) -> Step:
+        """The first step of a cell, of the words of its training."""
+        return Step("train", words, ("train.done",))
+
+    def notes(self, cell: PlannedCell) -> List[str]:
+        """Options of posenc score that say more of a cell's results."""
+        return []
+
+    def run(self) -> None:
+        """See :meth:`Experiment.run`."""
+        self.rows = self.choose_rows()
+        super().run()
 
     def data_fingerprint(self) -> List[str]:
         """See :meth:`Experiment.data_fingerprint`."""
-        return self.text.fingerprint
-
-    def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
-        """See :meth:`Experiment.cell_fingerprint`."""
-        return self.text_of[cell.row].data_fingerprint(cell.seed)
+        return self.fingerprint
 
     def check(self) -> None:
         """See :meth:`Experiment.check`."""
@@ -121,20 +135,73 @@ class Translation(Experiment):
         super().submit()
 
     def data(self) -> None:
-        """See :meth:`Experiment.data`."""
-        self.text.data()
+        """Get the text, cut it into subwords, and make binary data, as the subclass says."""
+        self.data_stage(self.data_stages[0], self.get)
+        self.data_stage("subwords", self.learn_subwords, self.path(self.subword_model))
+        self.data_stage("binarise", self.cut, self.bin)
+
+    def get(self) -> None:
+        """Get the text, and the tokens that subwords are learned from."""
+        raise NotImplementedError
+
+    def cut(self) -> None:
+        """Make binary data of the subwords."""
+        raise NotImplementedError
+
+    def binarise(self, ending: str) -> None:
+        """Make binary data of RUN_DIR/{train,valid,test}.ENDING.LANGUAGE."""
+        prefixes = [word for split in SPLITS
+                    for word in (f"--{split}pref", self.path(f"{split}.{ending}"))]  # fmt: skip
+        if not self.is_plan:
+            shutil.rmtree(self.bin, ignore_errors=True)
+        self.execute(
+            ["posenc", "prepare", "binarise", "--source-lang", self.source, "--target-lang",
+             self.target, "--joined-dictionary", *prefixes, "--destdir", self.bin,
+             "--workers", str(cores())],
+            log=self.path("preprocess.out"),
+        )  # fmt: skip
+        self.execute(["posenc", "prepare", "pairs", "bpe-keep", "--normalise-punctuation",
+                      "--codes", self.path("bpe.codes"), "--output", self.bin])  # fmt: skip
+
+    @property
+    def prepare(self) -> List[str]:
+        """The beginning of the command that makes binary data of raw text."""
+        return ["posenc", "prepare", "translation", "--source-lang", self.source,
+                "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
+
+    def pick(
+        self, subwords: str, text: str, first: int, edges: Sequence[int], name: str, each: str = ""
+    ) -> None:
+        """Write pairs of a text in ranges of lengths, from ``first`` on up to each edge."""
+        starts = [first, *(edge + 1 for edge in edges)]
+        ranges = ",".join(f"{start}-{edge}" for start, edge in zip(starts, edges))
+        self.execute(["python", "-m", "recipes.lib.pick_pairs", "--subwords", subwords,
+                      "--languages", ",".join(self.languages), "--input", text,
+                      "--ranges", ranges, *(["--each", each] if each else []),
+                      "--output", self.text(name)])  # fmt: skip
+
+    def cut_picked(self, subwords: str, train: str, longest: int) -> None:
+        """Make binary data of training text, and of the picked pairs."""
+        self.execute([*self.prepare, "--train", train, "--valid", self.text("valid"),
+                      "--test", self.text("test"), "--subwords", subwords,
+                      "--max-length", str(longest), "--output", self.bin])  # fmt: skip
+
+    def learn_subwords(self) -> None:
+        """Learn joint BPE from the tokens of the training text, and apply it to all."""
+        names = [f"{split}.{{}}.{language}" for split in SPLITS for language in self.languages]
+        tokens = {self.text(name.format("tok")): self.path(name.format("bpe")) for name in names}
+        learn_bpe(self, [*tokens][:2], tokens)
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """Train, translate, score."""
-        script, config, text = self.script, self.config, self.text_of[cell.row]
-        row, folder = PlannedRow(cell.row, cell.options), cell.folder
-        device = placement(*self.devices.options)
-        data, keep = text.bin, text.keep
-        task = ["--user-dir", "fairseq_posenc", *text.task]
+        script, config, folder = self.script, self.config, cell.folder
+        data, device = self.bin_of(cell), placement(*self.devices.options)
+        row, keep = PlannedRow(cell.row, cell.options), self.keep
+        task = ["--user-dir", "fairseq_posenc", *self.task]
         train = config.interpolate(
             [*script.arrays["train"], *script.arrays.get(config["train-of"], [])]
         )
-        steps = [text.train_step(cell, [
+        steps = [self.train_step(cell, [
             "fairseq-train", *placement(data), *task, "--seed", cell.seed, *train, *self.extra,
             "--position-encoding", *cell.options, *device, *placement("--save-dir", folder),
             "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
@@ -148,7 +215,7 @@ class Translation(Experiment):
             average = ["posenc", "average", *placement("--inputs", folder), "--last", str(keep)]
             average += placement("--output", model)
             steps.append(Step("translate", average, ("average.pt",)))
-        generate = ["fairseq-generate", *placement(data), *task, *text.pair,
+        generate = ["fairseq-generate", *placement(data), *task, *self.pair,
                     *placement("--path", model), "--required-batch-size-multiple", "1"]  # fmt: skip
         beam_search = [*generate, *config.interpolate(script.arrays["generate"]), *device]
         steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
@@ -165,7 +232,7 @@ class Translation(Experiment):
             "posenc", "score", *placement("--generated", f"{folder}/generate.out"),
             *placement("--output", f"{folder}/score.json", "--data", data),
             "--note", f"row={row.spec}", "--note", f"seed={cell.seed}",
-            *epochs, *text.notes(cell), *log, *text.score, *bits,
+            *epochs, *self.notes(cell), *log, *self.score, *bits,
         ], ("score.json",), "score.txt"))  # fmt: skip
         return steps
 
@@ -192,12 +259,29 @@ class Translation(Experiment):
         run_cells(self, cells, titles, draw if "score" in titles else lambda cell: None)
 
     def tables(self) -> None:
-        """Table, picture and report, and what the text has beside."""
-        remarks = [] if self.is_plan or self.cell else self.text.remarks()
+        """Table, picture and report."""
+        remarks = [] if self.is_plan or self.cell else self.remarks()
         for remark in remarks:
             self.say(f"note: {remark}")
         self.run_stage("table", lambda: make_table(self, self.cells(), remarks))
-        self.text.analyse()
+
+
+def learn_bpe(recipe: Recipe, train: Sequence[str], tokens: Mapping[str, str]) -> None:
+    """Learn BPE from the tokens of training text, and write each file of tokens as subwords.
+
+    Args:
+        recipe: gets RUN_DIR/bpe.codes, of as many operations as its option ``bpe`` says.
+        train: the files to learn from.
+        tokens: by file of tokens, the file of its subwords.
+    """
+    codes = recipe.path("bpe.codes")
+    learn = ["subword-nmt", "learn-bpe", "--symbols", recipe.config["bpe"]]
+    recipe.execute(learn, inputs=train, output=codes)
+    for file, output in tokens.items():
+        if not recipe.is_plan:
+            recipe.say(f"apply BPE to {os.path.basename(file)}")
+        apply = ["subword-nmt", "apply-bpe", "--codes", codes]
+        recipe.execute(apply, inputs=[file], output=output)
 
 
 def draw_scores(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:

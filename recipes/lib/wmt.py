@@ -24,17 +24,16 @@ from recipes.lib import figures
 from recipes.lib.batch import Division, division, tokens
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import Config, ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import Experiment, stage_help
+from recipes.lib.experiment import Experiment, complete_help, shared_help
 from recipes.lib.rows import PlannedRow, read_row, read_rows
 from recipes.lib.runner import chosen
 from recipes.lib.wmt_data import Corpora, CorpusSetting
 
-HELP = """{own options}
+HELP = f"""{{own options}}
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
                       minutes, offline
   --plan              print the downloads, the batch and the commands, and stop
-  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and
-                      stop
+{shared_help("slurm")}\
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
   --url LIST          download them from here, mirrors with the paths of the original sites
@@ -45,29 +44,22 @@ HELP = """{own options}
                       Google's wmt16_en_de, unpacked
   --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
                       did, rather than by sacremoses, which differs in a few lines
-  --run-dir DIR       results ({run-dir})
-  --settings LIST     comma-separated ({settings})
-  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
-                      {rows}
-  --seeds LIST        ({seeds}{seeds-note})
-  --tables LIST       of the papers ({tables})
+{shared_help("run-dir")}\
+  --settings LIST     comma-separated ({{settings}})
+{shared_help("encodings")}\
+  --seeds LIST        ({{seeds}}{{seeds-note}})
+  --tables LIST       of the papers ({{tables}})
   --arch NAME         another architecture
   --updates N         another length of the training, in updates
   --batch N           other tokens per update
   --bpe N             another number of BPE operations
-  --device cpu|cuda   (cuda if there is one)
-  --gpus N            (all) of each node; --jobs divides them
+{shared_help("device", "gpus")}\
   --gpu-memory N      GiB of the smallest GPU (as found), from which --max-tokens is estimated
   --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
-  --cell N            only the N-th training of the plan, its translations and scores
-  --hours N           end a training with a checkpoint before N hours are over; the exit status is
-                      75
-  --workers N         processes for preparation (number of cores)
-  --keep-checkpoints yes|no  of finished trainings, beside the scored model ({keep-checkpoints})
-  --stage N           start at this stage: {stages}
-  --stop-stage N      stop after this one
-
+{shared_help("cell", "hours", "workers")}\
+  --keep-checkpoints yes|no  of finished trainings, beside the scored model ({{keep-checkpoints}})
+{shared_help("stage", "stop-stage")}
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
 several GPUs a training runs under torchrun; in a SLURM job of several nodes, started once there,
 under srun. Add `-- --fp16` or `-- --bf16`. Started again, the recipe continues where it was.
@@ -76,9 +68,8 @@ under srun. Add `-- --fp16` or `-- --bf16`. Started again, the recipe continues 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    lines = ",\n                      ".join(script.arrays["rows"])
-    script.arrays["defaults"] += ["--rows", lines, "--keep-checkpoints", "no",
-                                "--stages", stage_help(Wmt.stages)]  # fmt: skip
+    script.arrays["defaults"] += ["--keep-checkpoints", "no"]
+    complete_help(script, Wmt.stages)
     parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
     if parsed.config["ready"] and parsed.config["add"]:
         raise UsageError("--ready and --add exclude each other")

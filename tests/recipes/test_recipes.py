@@ -7,7 +7,6 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -88,7 +87,8 @@ def test_a_figure_whose_files_are_gone_is_drawn_again(recipe, tmp_path):
 def test_a_download_of_broken_blocks_is_damaged_and_does_not_stay(recipe, tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"")[:10] + 40 * b"\xff")
     copy = tmp_path / "raw" / "a.gz"
-    text = SimpleNamespace(recipe=recipe(), folder=str(tmp_path))
+    text = recipe()
+    text.folder = str(tmp_path)
     with pytest.raises(UsageError, match="a.gz is damaged; start again"):
         Multi30k._fetch(text, "a.gz", str(copy))
     assert not copy.exists()
@@ -126,7 +126,7 @@ def test_anchors_fine_tune_as_many_at_a_time_as_there_are_gpus(anchor, monkeypat
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
     monkeypatch.setattr(anchor, "execute", commands.append)
     anchor.choose_devices(anchor.several_gpus, anchor.default_device, anchor.job_per_gpu)
-    anchor.use()
+    anchor.fine_tune()
     [words] = commands
     assert words[words.index("--jobs") + 1] == "3"
 
