@@ -1,8 +1,15 @@
-"""What becomes of each exported class elsewhere, and on its way back: a table of differences."""
+"""Print what becomes of each exported class elsewhere, and on its way back: differences of scores.
+
+    python -m recipes.exports.classes --python env5/bin/python --python env4/bin/python
+
+Each interpreter is that of an environment with transformers. CTranslate2 is tried in the first.
+"""
 
 import json
+import logging
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
@@ -12,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.tools.arguments import plain_parser
 from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
 from fairseq_posenc.tools.convert.huggingface.load import import_model
@@ -136,3 +144,12 @@ def _back(folder: Path, name: str) -> str:
     model = read_checkpoint(str(folder / f"{name}_back" / "model.pt"), ALL).model
     tokens = json.loads((folder / "tokens.json").read_text())
     return consumer.compared(_scores(model, tokens), expected, [])
+
+
+if __name__ == "__main__":
+    parser = plain_parser(__doc__)
+    parser.add_argument("--python", action="append", metavar="FILE", help="(default: this one)")
+    chosen = parser.parse_args().python
+    for quiet in ("fairseq", "fairseq_posenc"):
+        logging.getLogger(quiet).setLevel(logging.WARNING)
+    print(table(chosen or [sys.executable]))

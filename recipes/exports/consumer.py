@@ -1,4 +1,4 @@
-"""What transformers and CTranslate2 make of exported folders; run by ``python -m recipes.exports``.
+"""What transformers and CTranslate2 make of exported folders, for ``recipes.exports.classes``.
 
     PYTHON consumer.py FOLDER NAME
 

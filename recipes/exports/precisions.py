@@ -1,5 +1,11 @@
-"""A translation model in CTranslate2's precisions: size, time and BLEU beside fairseq's search."""
+"""Print size, time and BLEU of a translation model in CTranslate2's precisions, beside fairseq's.
 
+    python -m recipes.exports.precisions --path checkpoints/average.pt --data bin
+
+The data are those of posenc prepare translation --test, with SentencePiece.
+"""
+
+import logging
 import os
 import statistics
 import tempfile
@@ -17,6 +23,7 @@ from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.hardware import hardware
+from fairseq_posenc.tools.arguments import plain_parser, positive
 from fairseq_posenc.tools.convert.checkpoint import (
     ExportSource,
     read_checkpoint,
@@ -164,3 +171,14 @@ def _translate_in_turn(
             for number, hypothesis in zip(batch, hypotheses):
                 translations[name][number] = hypothesis
     return translations, seconds
+
+
+if __name__ == "__main__":
+    parser = plain_parser(__doc__)
+    parser.add_argument("--path", required=True, metavar="FILE", help="a checkpoint")
+    parser.add_argument("--data", required=True, metavar="FOLDER", help="its data")
+    parser.add_argument("--sentences", type=positive, default=300, help="of the test (300)")
+    args = parser.parse_args()
+    for quiet in ("fairseq", "fairseq_posenc"):
+        logging.getLogger(quiet).setLevel(logging.WARNING)
+    print(table(args.path, args.data, args.sentences))
