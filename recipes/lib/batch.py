@@ -5,27 +5,11 @@ layer and channel 34 + 5 heads·length/channels at 16 bits; beside them 1 GiB an
 Four tenths of the memory stay in reserve, as encodings differ, and larger steps are hardly faster.
 """
 
-from typing import NamedTuple, Sequence, Tuple
+from typing import NamedTuple, Sequence
 
 # layers, channels, heads
 BERT = {"tiny": (2, 128, 2), "small": (4, 512, 8), "base": (12, 768, 12), "large": (24, 1024, 16)}
 MIB = 1 << 20
-
-
-def divide(batch: int, gpus: int, most: int) -> Tuple[int, int, int]:
-    """Divide a batch among GPUs, with at most ``most`` on each in a step.
-
-    Returns:
-        pieces per GPU and step, steps per update, and the batch they make: ``batch``, or where
-        ``gpus`` and ``most`` do not allow it unless in pieces below a quarter of ``most``, the
-        nearest number.
-    """
-    fewest = -(-batch // (gpus * most))
-    choices = []
-    for steps in range(fewest, 4 * fewest + 1):
-        size = min(max((batch + gpus * steps // 2) // (gpus * steps), 1), most)
-        choices.append((size, steps, size * steps * gpus))
-    return min(choices, key=lambda choice: abs(choice[2] - batch))
 
 
 class Division(NamedTuple):
@@ -47,9 +31,18 @@ class Division(NamedTuple):
     note: str
 
 
-def division(requested: int, gpus: int, most: int, unit: str) -> Division:
-    """Divide a batch of pieces of a unit among GPUs, at most ``most`` on each in a step."""
-    per_gpu, steps, made = divide(requested, gpus, most)
+def divide(requested: int, gpus: int, most: int, unit: str) -> Division:
+    """Divide a batch of pieces of a unit among GPUs, at most ``most`` on each in a step.
+
+    Where ``gpus`` and ``most`` do not allow it, unless in pieces below a quarter of ``most``, the
+    nearest number is made.
+    """
+    fewest = -(-requested // (gpus * most))
+    choices = []
+    for steps in range(fewest, 4 * fewest + 1):
+        size = min(max((requested + gpus * steps // 2) // (gpus * steps), 1), most)
+        choices.append((size, steps, size * steps * gpus))
+    per_gpu, steps, made = min(choices, key=lambda choice: abs(choice[2] - requested))
     note = f"note: {requested} {unit} do not divide among {gpus} GPUs: {made} are taken instead"
     named = made if abs(made - requested) * 100 > requested else requested
     return Division(per_gpu, steps, made, named, note if made != requested else "")

@@ -6,7 +6,7 @@ from typing import List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib import wikipedia
-from recipes.lib.batch import Division, division, sequences
+from recipes.lib.batch import Division, divide, sequences
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import complete_bert_help, rows_of
 from recipes.lib.cell import PlannedCell, Step, placement
@@ -212,7 +212,7 @@ class Pretraining(Experiment):
             memory = devices.memory * 1024 // devices.trainings_per_gpu
             length, vocabulary = config.number("length"), config.number("vocabulary")
             most = sequences(memory, length, vocabulary, config["arch"], self.extra)
-        return division(config.number("batch"), devices.num_gpus, most, "sequences")
+        return divide(config.number("batch"), devices.num_gpus, most, "sequences")
 
     def cell_fingerprint(self, cell: PlannedCell) -> List[str]:
         """The batch, on whatever GPUs, and the data."""

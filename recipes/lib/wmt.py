@@ -21,7 +21,7 @@ from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib import figures
-from recipes.lib.batch import Division, division, tokens
+from recipes.lib.batch import Division, divide, tokens
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import Config, ParsedArguments, RecipeScript, pairs, read_options
 from recipes.lib.experiment import Experiment, complete_help, shared_help
@@ -166,7 +166,7 @@ class Wmt(Experiment):
             layers, channels, heads = map(int, config.list("shape"))
             most = tokens(memory, 33000, layers, channels, heads, self.extra)
         batch_size = config.number("batch") or config.number("tokens")
-        return division(batch_size, devices.num_gpus, most, "tokens")
+        return divide(batch_size, devices.num_gpus, most, "tokens")
 
     def say_batch(self, setting: CorpusSetting) -> None:
         """Tell how the batch is divided."""

@@ -106,10 +106,10 @@ class Corpora:
         """Do something with each corpus that is not done of the same text, says its done file."""
         for name in self.names:
             folder = self.recipe.path("text", name)
-            current = "\n".join([*self.fingerprint(), *read_lines(f"{folder}/settings")]) + "\n"
-            if "\n".join(read_lines(f"{folder}/{done_file}")) + "\n" != current:
+            current = [*self.fingerprint(), *read_lines(f"{folder}/settings")]
+            if read_lines(f"{folder}/{done_file}") != current:
                 action(name, folder)
-                write(f"{folder}/{done_file}", current)
+                write(f"{folder}/{done_file}", "".join(f"{line}\n" for line in current))
 
     def files(self, corpus: str) -> List[Tuple[str, str, str, str]]:
         """Address, checksum, name and size of what is to be downloaded; - where it is not known."""
@@ -189,12 +189,8 @@ class Corpora:
         """
         recipe, definition = self.recipe, named(corpus)
         languages = definition.source, definition.target
-        is_cut = os.path.exists(f"{text}/train.bpe.{definition.source}")
-        if (
-            self.config["ready"]
-            and is_cut
-            and not os.path.exists(f"{text}/train.tok.{definition.source}")
-        ):
+        cut, tokens = (f"{text}/train.{suffix}.{definition.source}" for suffix in ("bpe", "tok"))
+        if self.config["ready"] and os.path.exists(cut) and not os.path.exists(tokens):
             recipe.say("the text is cut into subwords already")
             return
         has_valid = os.path.exists(f"{text}/valid.raw.{definition.target}")
@@ -263,9 +259,9 @@ class Corpora:
         """
         for setting in self.settings:
             text = read_lines(f"{setting.text}/settings")
-            current = "\n".join([*self.fingerprint(), *text, setting.form, *setting.pooled]) + "\n"
+            current = [*self.fingerprint(), *text, setting.form, *setting.pooled]
             done_file = f"{setting.bin}/binarise.done"
-            if "\n".join(read_lines(done_file)) + "\n" == current:
+            if read_lines(done_file) == current:
                 continue
             make_folder(setting.data)
             if setting.form != "vanilla":
@@ -283,7 +279,7 @@ class Corpora:
                                  f"{setting.text}/codes"])  # fmt: skip
             if not self.is_smoke:
                 compare_with_paper(self.recipe.say, setting)
-            write(done_file, current)
+            write(done_file, "".join(f"{line}\n" for line in current))
 
     def print_plan(self, say_batch: Callable[[CorpusSetting], object]) -> None:
         """The commands, but for those that go over single files (bpe-apply, clean)."""

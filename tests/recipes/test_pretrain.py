@@ -27,7 +27,7 @@ ENGLISH, MULTILINGUAL = (
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8, 16, 64, 512])
 @pytest.mark.parametrize("most", [1, 7, 16, 100, 5000])
 def test_a_batch_of_4096_is_kept_on_every_power_of_two(gpus, most):
-    sequences, steps, made = batch.divide(4096, gpus, most)
+    sequences, steps, made, *_ = batch.divide(4096, gpus, most, "sequences")
     assert sequences * steps * gpus == made == 4096
     assert 1 <= sequences <= most
     # no more steps than needed, up to the next power of two
@@ -39,7 +39,7 @@ def test_a_batch_of_4096_is_kept_on_every_power_of_two(gpus, most):
     [(4096, 3, 152, "105 13 4095"), (4096, 6, 64, "62 11 4092"), (8, 16, 4, "1 1 16")],
 )
 def test_a_batch_that_cannot_be_kept_is_said(wanted, gpus, most, divided):
-    each, steps, made, named, note = batch.division(wanted, gpus, most, "sequences")
+    each, steps, made, named, note = batch.divide(wanted, gpus, most, "sequences")
     assert f"{each} {steps} {made}" == divided
     assert named == (wanted if wanted == 4096 else made)  # within 1 %
     assert f"note: {wanted} sequences do not divide among {gpus} GPUs: " in note
