@@ -58,7 +58,7 @@ Pair = Tuple[List[int], List[int]]
 Batch = Tuple[Tensor, ...]
 
 
-class Options(NamedTuple):
+class Regime(NamedTuple):
     """The regime of ``recipes/quickstart.sh``."""
 
     encoding: str
@@ -140,7 +140,7 @@ def t5_buckets(distance: Tensor, causal: bool) -> Tensor:
 class PlainTransformer(nn.Module):
     """torch's encoder and decoder; one table embeds source and target and predicts."""
 
-    def __init__(self, options: Options, entries: int, source_scale: float):
+    def __init__(self, options: Regime, entries: int, source_scale: float):
         super().__init__()
         self.options, self.source_scale = options, source_scale
         width, heads, dropout = options.width, options.heads, options.dropout
@@ -250,7 +250,7 @@ def bits_per_token(model: PlainTransformer, batches: Sequence[Batch]) -> float:
     return nats / math.log(2) / sum(int((target != PAD).sum()) for _, _, target in batches)
 
 
-def learning_rate(options: Options, done: int) -> float:
+def learning_rate(options: Regime, done: int) -> float:
     """Return the learning rate of the update after ``done`` updates, as of fairseq's schedule."""
     if done < options.warmup:
         return options.lr * done / options.warmup
@@ -258,7 +258,7 @@ def learning_rate(options: Options, done: int) -> float:
 
 
 def train(
-    model: PlainTransformer, options: Options, pairs: List[Pair], valid_pairs: List[Pair]
+    model: PlainTransformer, options: Regime, pairs: List[Pair], valid_pairs: List[Pair]
 ) -> Dict[int, float]:
     """Train and return the validation loss by number of updates."""
     batches, valid = (make_batches(data, options.max_tokens) for data in (pairs, valid_pairs))
@@ -294,24 +294,24 @@ def by_length(edges: Sequence[int], lengths: Sequence[int]) -> Dict[str, List[in
     return bins
 
 
-def read_options(arguments: Sequence[str]) -> Tuple[Options, str, str]:
+def read_options(arguments: Sequence[str]) -> Tuple[Regime, str, str]:
     """Return the options of the training, the recipe's folder, and the file to write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--run-dir", required=True, help="folder of a recipe that has binarised its text")
     add("--encoding", required=True, choices=ENCODINGS, help="see the top of this file")
     add("--output", required=True, help="JSON file to write")
-    add("--updates", type=int, default=Options.updates, help="of the training")
-    add("--warmup", type=int, default=Options.warmup, help="of these, to the peak learning rate")
-    add("--seed", type=int, default=Options.seed, help="of all that is random")
+    add("--updates", type=int, default=Regime.updates, help="of the training")
+    add("--warmup", type=int, default=Regime.warmup, help="of these, to the peak learning rate")
+    add("--seed", type=int, default=Regime.seed, help="of all that is random")
     chosen = vars(parser.parse_args(arguments))
     if not 0 <= chosen["warmup"] < chosen["updates"]:
         parser.error("--updates must be more than --warmup")
     run_dir, output = chosen.pop("run_dir"), chosen.pop("output")
-    return Options(**chosen), run_dir, output
+    return Regime(**chosen), run_dir, output
 
 
-def main(options: Options, run_dir: str, output: str) -> None:
+def main(options: Regime, run_dir: str, output: str) -> None:
     """Train, test and write the result: the whole of it, or nothing."""
     try:
         vocabulary = read_lines(run_dir, "bin/dict.en.txt")

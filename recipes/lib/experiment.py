@@ -1,12 +1,15 @@
 """The order in which every kind of recipe works: set up, data, train, evaluate, table."""
 
+import os
 import re
 import textwrap
 from typing import Callable, List, Sequence
 
-from recipes.lib import slurm
+from fairseq_posenc.errors import UsageError
+from recipes.lib import devices, slurm
 from recipes.lib.cell import PlannedCell, Step, plan
 from recipes.lib.config import FLAG, RecipeScript
+from recipes.lib.devices import Devices
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_row
 from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
@@ -141,14 +144,49 @@ class Experiment(Recipe):
             self.submit()
             return
         self.set_up(shown=self.plan_includes_setup)
-        default = "cuda" if self.plan_includes_setup and self.is_plan else self.default_device
-        self.choose_devices(self.several_gpus, default, self.job_per_gpu)
+        self.choose_devices()
         self.check()
         self.open_folder(*self.data_fingerprint())
         if self.is_plan:
             self.print_plan()
         else:
             self.run_stages()
+
+    def choose_devices(self) -> None:
+        """Find what trainings run on, where the user has not said it."""
+        default = "cuda" if self.plan_includes_setup and self.is_plan else self.default_device
+        device, jobs = self.config["device"] or default, self.config.number("jobs")
+        if self.job_per_gpu and self.config["gpus"]:
+            device = device or "cuda"
+        num_gpus, memory = self.config.number("gpus"), self.config.number("gpu-memory")
+        if self.is_plan and not self.has_environment:
+            self.say(
+                "note: there is no environment: the sizes and addresses of downloads are left out"
+            )
+            if not device:
+                device = "cpu"
+                self.say("note: nor is it known whether there is a GPU: this is the plan for a "
+                         "CPU, without --device cuda --gpus N --gpu-memory N")  # fmt: skip
+            elif device == "cuda" and self.several_gpus and not (num_gpus and memory):
+                raise UsageError(
+                    "there is no environment, which would find the GPUs: give --gpus and "
+                    "--gpu-memory"
+                )
+        device = device or ("cuda" if devices.has_gpu() else "cpu")
+        if device == "cpu":
+            self.devices = Devices("cpu", jobs or devices.cores())
+            return
+        # once, also where one recipe calls another
+        if not devices.is_half(self.extra) and "POSENC_PRECISION_TOLD" not in os.environ:
+            os.environ["POSENC_PRECISION_TOLD"] = "yes"
+            self.say(devices.FLOAT32)
+        if self.several_gpus:
+            node = devices.list_gpus(num_gpus, self.is_plan)
+            memory = memory or devices.smallest_memory()
+            self.devices = devices.divide_gpus(jobs or 1, node, memory)
+            return
+        node = () if self.is_plan else devices.list_gpus(num_gpus)
+        self.devices = Devices("cuda", jobs or (len(node) if self.job_per_gpu else 0) or 1, node)
 
     def run_stages(self) -> None:
         """Run the stages behind set-up."""

@@ -12,7 +12,6 @@ from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
-from recipes.lib import devices as machine
 from recipes.lib.cell import shell
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript
 from recipes.lib.devices import Devices
@@ -41,7 +40,7 @@ class Recipe:
         run_dir: of all results.
         is_plan: whether commands are printed, and nothing is done.
         cell: number of the only cell, from 1; 0: all.
-        devices: see :meth:`choose_devices`.
+        devices: that trainings run on.
     """
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments):
@@ -250,52 +249,6 @@ class Recipe:
     def has_environment(self) -> bool:
         """Whether there is one."""
         return shutil.which("fairseq-train") is not None
-
-    def choose_devices(
-        self, gpus: bool = False, default: str = "", job_per_gpu: bool = False
-    ) -> None:
-        """Find what trainings run on, where the user has not said it.
-
-        Args:
-            gpus: whether a training may have several, of which the memory counts.
-            default: cpu or cuda; or whether there is a GPU.
-            job_per_gpu: whether there are as many trainings at a time as GPUs by default.
-        """
-        device, jobs = self.config["device"] or default, self.config.number("jobs")
-        if job_per_gpu and self.config["gpus"]:
-            device = device or "cuda"
-        num_gpus, memory = self.config.number("gpus"), self.config.number("gpu-memory")
-        if self.is_plan and not self.has_environment:
-            self.say(
-                "note: there is no environment: the sizes and addresses of downloads are left out"
-            )
-            if not device:
-                device = "cpu"
-                self.say("note: nor is it known whether there is a GPU: this is the plan for a "
-                         "CPU, without --device cuda --gpus N --gpu-memory N")  # fmt: skip
-            elif device == "cuda" and gpus and not (num_gpus and memory):
-                raise UsageError(
-                    "there is no environment, which would find the GPUs: give --gpus and "
-                    "--gpu-memory"
-                )
-        device = device or ("cuda" if machine.has_gpu() else "cpu")
-        if device == "cpu":
-            self.devices = Devices("cpu", jobs or machine.cores())
-            return
-        self.tell_precision()
-        if gpus:
-            node = machine.list_gpus(num_gpus, self.is_plan)
-            memory = memory or machine.smallest_memory()
-            self.devices = machine.divide_gpus(jobs or 1, node, memory)
-            return
-        node = () if self.is_plan else machine.list_gpus(num_gpus)
-        self.devices = Devices("cuda", jobs or (len(node) if job_per_gpu else 0) or 1, node)
-
-    def tell_precision(self) -> None:
-        """Say what float32 costs on a GPU, once, also where one recipe calls another."""
-        if not machine.is_half(self.extra) and "POSENC_PRECISION_TOLD" not in os.environ:
-            os.environ["POSENC_PRECISION_TOLD"] = "yes"
-            self.say(machine.FLOAT32)
 
     @property
     def deadline(self) -> Optional[float]:

@@ -14,6 +14,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import devices, figures
 from recipes.lib.anchors import BertAnchor
 from recipes.lib.config import Config, ParsedArguments, RecipeScript
+from recipes.lib.experiment import Experiment
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.recipe import Recipe
 from recipes.lib.texts import Multi30k
@@ -29,7 +30,7 @@ def recipe(tmp_path):
         page = RecipeScript("kind", "recipes/quickstart.sh", "/", {})
         words = {name.replace("_", "-"): value for name, value in values.items()}
         layers = [{"run-dir": str(tmp_path / "run"), **words}, {}]
-        return Recipe(page, ParsedArguments(Config(layers), [], [], list(extra)))
+        return Experiment(page, ParsedArguments(Config(layers), [], [], list(extra)))
 
     return recipe
 
@@ -125,7 +126,7 @@ def test_anchors_fine_tune_as_many_at_a_time_as_there_are_gpus(anchor, monkeypat
     commands = []
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
     monkeypatch.setattr(anchor, "execute", commands.append)
-    anchor.choose_devices(anchor.several_gpus, anchor.default_device, anchor.job_per_gpu)
+    anchor.choose_devices()
     anchor.fine_tune()
     [words] = commands
     assert words[words.index("--jobs") + 1] == "3"

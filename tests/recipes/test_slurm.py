@@ -17,7 +17,7 @@ import sys
 from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step
 from recipes.lib.config import RecipeScript, read_options
-from recipes.lib.recipe import Recipe
+from recipes.lib.experiment import Experiment
 from recipes.lib.runner import run_cells
 
 HELP = '''
@@ -32,7 +32,7 @@ HELP = '''
   --stop-stage N      x
 '''
 page = RecipeScript("tiny", {script!r}, "/", {{"defaults": []}})
-recipe = Recipe(page, read_options(page, HELP, sys.argv[1:]))
+recipe = Experiment(page, read_options(page, HELP, sys.argv[1:]))
 run, home = recipe.run_dir, {home!r}
 cells = [
     PlannedCell("", row, [row], "1", "", f"{{run}}/{{row}}/seed1", f"{{run}}/{{row}}", [

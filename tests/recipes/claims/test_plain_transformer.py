@@ -26,7 +26,7 @@ all_encodings = pytest.mark.parametrize("encoding", plain.ENCODINGS)
 
 def build(encoding, **options):
     torch.manual_seed(1)
-    options = plain.Options(encoding, **SMALL, **options)
+    options = plain.Regime(encoding, **SMALL, **options)
     return plain.PlainTransformer(options, entries=12, source_scale=1.25).eval()
 
 
@@ -156,7 +156,7 @@ def test_batches_hold_every_pair_once_within_max_tokens():
 def test_a_training_learns_writes_json_and_repeats_itself(run_dir, capsys):
     results = []
     for name in ("a", "b"):
-        options = plain.Options(
+        options = plain.Regime(
             "t5", updates=60, validate_interval=20, max_tokens=100, bins=(4, 8), **SMALL
         )
         plain.main(options, str(run_dir), str(run_dir / name))
@@ -171,6 +171,6 @@ def test_a_training_learns_writes_json_and_repeats_itself(run_dir, capsys):
 
 
 def test_learning_rates_are_fairseqs():
-    options = plain.Options("none", updates=20, warmup=5, lr=1.0)
+    options = plain.Regime("none", updates=20, warmup=5, lr=1.0)
     rates = [plain.learning_rate(options, done) for done in (0, 2, 5, 11, 20)]
     assert rates == [0, 0.4, 1, 0.6, 0]
