@@ -85,29 +85,23 @@ def _post_norm_architecture(args):
     args.decoder_normalize_before = before
 
 
-def _tiny_architecture(args):
-    """Two small layers, to try things."""
-    args.decoder_embed_dim = getattr(args, "decoder_embed_dim", 64)
-    args.decoder_ffn_embed_dim = getattr(args, "decoder_ffn_embed_dim", 128)
-    args.decoder_layers = getattr(args, "decoder_layers", 2)
-    args.decoder_attention_heads = getattr(args, "decoder_attention_heads", 2)
-    base_lm_architecture(args)
+def _architecture_of(layers: int, channels: int, ffn: int, heads: int):
+    sizes = {"layers": layers, "embed_dim": channels, "ffn_embed_dim": ffn}
 
+    def architecture(args):
+        """Set the options that are not set yet."""
+        for name, size in {**sizes, "attention_heads": heads}.items():
+            setattr(args, f"decoder_{name}", getattr(args, f"decoder_{name}", size))
+        base_lm_architecture(args)
 
-def _small_architecture(args):
-    """Options of four layers of 256 channels, which a CPU trains in an hour."""
-    args.decoder_embed_dim = getattr(args, "decoder_embed_dim", 256)
-    args.decoder_ffn_embed_dim = getattr(args, "decoder_ffn_embed_dim", 1024)
-    args.decoder_layers = getattr(args, "decoder_layers", 4)
-    args.decoder_attention_heads = getattr(args, "decoder_attention_heads", 4)
-    base_lm_architecture(args)
+    return architecture
 
 
 for _name, _architecture in {
     "posenc_transformer_lm": base_lm_architecture,
     "posenc_transformer_lm_post_norm": _post_norm_architecture,
-    "posenc_transformer_lm_tiny": _tiny_architecture,
-    "posenc_transformer_lm_small": _small_architecture,
+    "posenc_transformer_lm_tiny": _architecture_of(2, 64, 128, 2),  # to try things
+    "posenc_transformer_lm_small": _architecture_of(4, 256, 1024, 4),  # an hour on a CPU
     "posenc_transformer_lm_wiki": transformer_lm_baevski_wiki103,
     "posenc_transformer_lm_gpt": transformer_lm_gpt,
 }.items():

@@ -18,7 +18,7 @@ import json
 import logging
 import math
 import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -182,7 +182,10 @@ def pseudo_log_likelihoods(
         for number, (tokens, first) in enumerate(examples)
         for position in range(first, len(tokens) - 1)
     )
-    for part in _batches(copies):
+    lengths = np.array([length for length, _, _ in copies])
+    most = max(_ROWS_AT_ONCE, max(lengths))
+    batches = data_utils.batch_by_size(np.arange(len(copies)), None, lengths, max_tokens=most)
+    for part in ([copies[row] for row in rows] for rows in batches):
         sources = [examples[number][0].clone() for _, number, _ in part]
         rows = torch.arange(len(part))
         positions = torch.tensor([position for _, _, position in part])
@@ -194,15 +197,6 @@ def pseudo_log_likelihoods(
         scores = model(tokens, masked_tokens=masked)[0].double().log_softmax(dim=-1)
         np.add.at(sums, [number for _, number, _ in part], scores[rows, targets].numpy())
     return sums
-
-
-def _batches(copies: List[Tuple[int, int, int]]) -> Iterator[List[Tuple[int, int, int]]]:
-    """Cut what is sorted by length into batches."""
-    start = 0
-    while start < len(copies):
-        stop = start + max(_ROWS_AT_ONCE // copies[start][0], 1)
-        yield copies[start:stop]
-        start = stop
 
 
 def main() -> None:

@@ -70,10 +70,10 @@ class Watch:
 
     def see(self, line: str) -> str:
         """Take a line of the log; return what is wrong, if its loss shows that."""
-        logged = re.search(r"train_inner \| .* loss=([^,\s]+), .*num_updates=(\d+),", line)
-        if not logged:
+        inner = _INNER.search(line)
+        if not inner:
             return ""
-        loss, update = float(logged[1]), int(logged[2])
+        loss, update = float(inner[3]), int(inner[5])
         self._losses[update] = loss
         warmup = self._warmup
         within = [earlier for of, earlier in self._losses.items() if of <= warmup]
