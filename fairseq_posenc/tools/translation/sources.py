@@ -97,7 +97,7 @@ def _of_parts(parts: Sequence[Part]) -> List[Download]:
 
 
 def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[Pair]:
-    """Yield the sentence pairs of a part of a corpus, from its archive in the folder of downloads."""
+    """Yield the sentence pairs of a part of a corpus, from its archive among the downloads."""
     archive = os.path.join(raw, saved_name(part.url))
     if part.columns:
         return pairs_of_tables(archive, part.stem, [part.columns[code] for code in languages])
