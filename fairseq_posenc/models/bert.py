@@ -115,9 +115,11 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
         args.position_signature = options.signature(args, segments=args.position_segments)
         initial_checkpoint.check_positions(initial, args.position_signature)
         base_architecture(args)
-        # the masked_lm task of fairseq 0.12.2 has no max_positions
-        longest = task.max_positions() or args.tokens_per_sample
-        args.max_positions = getattr(args, "max_positions", None) or longest
+        args.max_positions = (
+            getattr(args, "max_positions", None)
+            or task.max_positions()
+            or args.tokens_per_sample  # the masked_lm task of fairseq 0.12.2 has no max_positions
+        )
         args.max_source_positions = args.max_positions
         model = cls(args, PosencBertEncoder(args, task.source_dictionary))
         for module in model.modules():
