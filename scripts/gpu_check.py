@@ -5,6 +5,7 @@ runs. Rows are written as they are measured, and a part that was cut goes on beh
 """
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -22,6 +23,7 @@ import torch
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.hardware import hardware
+from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.tools.writing import replacing
 from recipes.benchmark import steps
 from recipes.benchmark.settings import Setting
@@ -217,19 +219,15 @@ def verdicts(results: Results) -> List[str]:
     return [attention_verdict(results), gpu_programs.verdict(results), *of_encodings]
 
 
-def grid(rows: List[Row]) -> List[str]:
+def grid(rows: List[Row]) -> str:
     """Return rows as a table in Markdown; rows with other columns make a further table."""
-    lines: List[str] = []
-    last: List[str] = []
-    for row in rows:
-        columns = list(row)
-        if columns != last:
-            head = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-            lines += [*([""] if lines else []), *head]
-        last = columns
-        cells = (f"{x:.4g}" if isinstance(x, float) else str(x) for x in row.values())
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+    tables = []
+    for columns, alike in itertools.groupby(rows, list):
+        cells = [
+            [f"{x:.4g}" if isinstance(x, float) else str(x) for x in row.values()] for row in alike
+        ]
+        tables.append(markdown_table([columns, *cells]))
+    return "\n\n".join(tables)
 
 
 def page(results: Results) -> str:
@@ -242,9 +240,10 @@ def page(results: Results) -> str:
         took = f" after {known['seconds']} s" if "seconds" in known else ""
         lines += ["", f"#### {title}", "", f"This part: {results.state(part)}{took}.", ""]
         rows = results.rows(part)
-        for row in rows if rows and "text" in rows[0] else []:
-            lines += [row["text"].replace("\n#", "\n####").lstrip("# "), ""]
-        lines += [] if rows and "text" in rows[0] else grid(rows)
+        if rows and "text" in rows[0]:
+            lines += [row["text"].replace("\n#", "\n####").lstrip("# ") for row in rows]
+        else:
+            lines.append(grid(rows))
     return "\n".join(lines).rstrip() + "\n"
 
 

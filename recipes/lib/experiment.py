@@ -12,7 +12,7 @@ from recipes.lib.config import FLAG, RecipeScript
 from recipes.lib.devices import Devices
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_row
-from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
+from recipes.lib.runner import chosen, in_order, run_cells
 
 # lines of help that several kinds of recipes share
 _SHARED_HELP = """\
@@ -120,13 +120,28 @@ class Experiment(Recipe):
 
     def check(self) -> None:
         """Raise a UsageError for options that do not go together; say what may be a mistake."""
-        check_passthrough(self, self.cells)
+        self._check_passthrough()
         seed = self.config["seeds"]
         if self.config.is_given("seeds") and seed.isdecimal() and int(seed) > 1 and not self.cell:
             several = ",".join(str(number) for number in range(1, min(int(seed), 5) + 1))
             self.say(f"note: --seeds {seed} is seed {seed} alone; several are listed: {several}")
         if self.config.is_given("encodings"):
             self._note_default_options()
+
+    def _check_passthrough(self) -> None:
+        """Raise a UsageError for an option behind ``--`` that a training has again, further on."""
+        words_behind, extra = self.parsed.passthrough, list(self.extra)
+        named = {word.partition("=")[0] for word in words_behind if word.startswith("--")}
+        for step in (step for cell in self.cells() for step in cell.steps) if named else ():
+            words = list(step.words)
+            ends = [n for n in range(len(extra), len(words)) if words[n - len(extra) : n] == extra]
+            # the last of two equal options counts, and the recipe's stand behind the user's
+            lost = [word for word in words[ends[0] :] if word in named] if ends else []
+            if lost:
+                raise UsageError(
+                    f"{lost[0]} behind -- would be without effect: the recipe itself gives it to "
+                    "each training; see --help"
+                )
 
     def _note_default_options(self) -> None:
         """Say which encodings were named alone that the recipe's own rows give options."""

@@ -28,30 +28,6 @@ def in_order(cells: Iterable[PlannedCell]) -> List[PlannedCell]:
     return sorted(cells, key=lambda cell: (seeds.index(cell.seed), lrs.index(cell.lr)))
 
 
-def check_passthrough(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]) -> None:
-    """Make sure that what the user says behind ``--`` counts.
-
-    Args:
-        recipe: of which it is said.
-        cells: makes them, if there is anything to look for.
-
-    Raises:
-        UsageError: a training has an option of it again, further behind.
-    """
-    named = {word.partition("=")[0] for word in recipe.parsed.passthrough if word.startswith("--")}
-    extra = list(recipe.extra)
-    for step in (step for cell in cells() for step in cell.steps) if named else ():
-        words = list(step.words)
-        ends = [n for n in range(len(extra), len(words)) if words[n - len(extra) : n] == extra]
-        # the last of two equal options counts, and the recipe's stand behind the user's
-        lost = [word for word in words[ends[0] :] if word in named] if ends else []
-        if lost:
-            raise UsageError(
-                f"{lost[0]} behind -- would be without effect: the recipe itself gives it to each "
-                "training; see --help"
-            )
-
-
 def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """Compare settings with those of before, and write each cell's ``cell.json``, for tables.
 

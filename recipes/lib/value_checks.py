@@ -8,6 +8,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number
 
 _NUMBERS = "X", "S", "SHARE"  # words of options that have a number
+_WHOLE_NUMBERS = "--seeds", "--lengths", "--sweep"  # lists of them
 
 
 def check_value(name: str, form: str, value: str) -> None:
@@ -17,28 +18,22 @@ def check_value(name: str, form: str, value: str) -> None:
         raise UsageError(f"{name} needs a value, and has an empty one; leave it out")
     if value.startswith("--") and form != "OPTIONS":
         raise UsageError(f"{name} needs a value; a name that begins with -- is written ./--name")
-    if form == "N" and not re.fullmatch("[1-9][0-9]*", value):
-        raise UsageError(f"{value} is not a whole number above 0 ({name}; see --help)")
+    least = "" if name == "--seeds" else " above 0"
+    for number in [value] if form == "N" else value.split(",") if name in _WHOLE_NUMBERS else []:
+        if not re.fullmatch("0|[1-9][0-9]*", number) or (number == "0" and least):
+            raise UsageError(f"{number} is not a whole number{least} ({name}; see --help)")
     if form in _NUMBERS or name == "--lrs":
         for number in value.split(","):
             _check_number(name, number)
     if "|" in form and value not in form.split("|"):
         *most, last = form.split("|")
         raise UsageError(f"{name} is {', '.join(most)} or {last}, not {value}")
-    if name == "--seeds":
-        for seed in value.split(","):
-            if not re.fullmatch("0|[1-9][0-9]*", seed):
-                raise UsageError(f"{seed} is not a whole number (--seeds; see --help)")
     if name in ("--bins", "--edges"):
         edges = value.split(",")
         edges = edges[:-1] if name == "--bins" and edges[-1] == "auto" else edges
         numbers = [int(edge) if edge.isdecimal() else 0 for edge in edges]
         if numbers != sorted({*numbers} - {0}):
             raise UsageError(f"{name} takes rising whole numbers such as 10,20, not {value}")
-    if name == "--lengths":
-        for length in value.split(","):
-            if not re.fullmatch("[1-9][0-9]*", length):
-                raise UsageError(f"{length} is not a whole number above 0 (--lengths; see --help)")
     if form == "LIST" and name not in ("--encodings", "--rows", "--url"):
         no_repeats(name, value.split(","))
 

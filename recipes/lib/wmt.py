@@ -102,8 +102,6 @@ class Wmt(Experiment):
         self.rows_of = {
             name: _rows(script, setting.config) for name, setting in self.settings.items()
         }
-        for name, setting in self.settings.items():
-            _sweep(setting.config, self.rows_of[name])
         self.corpora = Corpora(self, list(self.settings.values()))
 
     def recipe_rows(self) -> List[PlannedRow]:
@@ -301,12 +299,8 @@ def _sweep(config: Config, rows: Sequence[PlannedRow]) -> List[PlannedRow]:
     default.
     """
     form = config["sweep-row"]
-    numbers = config.list("sweep")
-    for number in config["sweep"].split(",") if config["sweep"] else []:
-        if not (number.isdigit() and number[0] != "0"):
-            raise UsageError(f"{number} is not a whole number above 0 (--sweep; see --help)")
     if not form or (config.is_given("encodings") and not config.is_given("sweep")):
         return []
-    swept = read_rows([form.replace("{}", number) for number in numbers])
+    swept = read_rows([form.replace("{}", number) for number in config.list("sweep")])
     labels = {row.label for row in rows}
     return [row for row in swept if row.label not in labels]
