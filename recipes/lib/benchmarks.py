@@ -257,8 +257,8 @@ class Xtreme(TaskSet):
     def make_data(self) -> None:
         """Of both tasks."""
         for task in self.recipe.tasks:
-            pairs = (self.recipe.path("data", each, "task.json") for each in SENTENCE_PAIRS)
-            made = pairs if task == "XNLI" else [self.all_questions]
+            of_pairs = (self.recipe.path("data", each, "task.json") for each in SENTENCE_PAIRS)
+            made = of_pairs if task == "XNLI" else [self.all_questions]
             if not (self.is_given or all(map(self.is_made, made))):
                 self.download(task)
         for task in self.recipe.tasks:
