@@ -24,7 +24,7 @@ def test_numbers_that_begin_with_0_can_be_parted_from_1():
     "edges, lengths, expected",
     [([10], [5] * 9, [10]), ([10], [5, 5, 90], [10]), ([], [50] * 9, [10, 20, 30]),
      ([40], range(1, 401), [40, 60, 80, 120, 160, 240, 320]), ([1], [2, 3], [1, 2]),
-     ([10], [5, 300, 400], [10, 320])],
+     ([10], [5, 300, 400], [10, 320]), ([10], [10] * 20 + [15], [10])],
 )  # fmt: skip
 def test_ranges_go_on_while_the_last_holds_a_third_and_none_is_empty(edges, lengths, expected):
     assert edges_of_data(edges, lengths) == expected
