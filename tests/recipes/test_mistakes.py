@@ -1,12 +1,17 @@
 """What is wrong with the options of a recipe is told in one line, before anything is done."""
 
+import functools
+import os
 import re
 import shlex
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+import recipes.lib.__main__ as program
 from tests.recipes.conftest import given_once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -32,7 +37,6 @@ ROWS = [WMT[0], PRETRAIN[0], FINETUNE[0], SMALL[0], DOCS[1], CLAIMS[1]]
 KINDS = [*ROWS, CLAIMS[0], *ANCHORS]
 
 MISTAKES = {
-    "--colour red": ("unknown option --colour", KINDS),
     "--colour=red": ("unknown option --colour;", SMALL[:1]),
     "--plan=yes": ("--plan takes no value", ROWS[:-1] + OWN),
     "--seeds": ("needs a value", SMALL[:1]),
@@ -125,6 +129,42 @@ MISTAKES = {
 }
 
 
+@functools.cache
+def script_of(recipe):
+    """The words that a recipe's page hands to the program behind all recipes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "python3")
+        path.write_text("#!/bin/bash\nprintf '%s\\0' \"$@\"\n")
+        path.chmod(0o755)
+        environment = {"PATH": f"{folder}:/usr/bin:/bin"}
+        command = ["bash", REPOSITORY / recipe]
+        printed = subprocess.run(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE)
+    return printed.stdout.decode().split("\0")[2:-1]
+
+
+@pytest.fixture
+def answer(monkeypatch, capfd):
+    """A function that starts a recipe in this process: what it prints, and its status."""
+
+    def answer(recipe, *words):
+        monkeypatch.setattr(sys, "argv", ["recipes.lib", *script_of(recipe), *words])
+        try:
+            status = program.main()
+        except SystemExit as end:  # of what was started again
+            status = end.code
+        return "".join(capfd.readouterr()), status
+
+    def start_again(_, words):
+        assert sys.argv[1:] == words[3:] and words[:3] == ["python", "-m", "recipes.lib"]
+        sys.exit(program.main())
+
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(os, "execvp", start_again)
+    monkeypatch.setattr(program, "end_on_signals", lambda: None)
+    return answer
+
+
 @pytest.mark.parametrize(
     "recipe, options, words",
     [
@@ -133,7 +173,7 @@ MISTAKES = {
         for recipe in recipes
     ],
 )
-def test_a_mistake_is_answered_in_one_line(start, tmp_path, recipe, options, words):
+def test_a_mistake_is_answered_in_one_line(answer, tmp_path, recipe, options, words):
     given = []
     if recipe in OWN + LONGER:
         for split in SPLITS:
@@ -145,10 +185,17 @@ def test_a_mistake_is_answered_in_one_line(start, tmp_path, recipe, options, wor
         for name in "model.pt", "sentencepiece.model":
             (tmp_path / name).touch()
         given += ["--model", tmp_path / "model.pt", "--subwords", tmp_path]
-    process = start("bash", *given_once([recipe, *given, *options.split()]))
+    printed, status = answer(*given_once([recipe, *given, *options.split()]))
+    assert status != 0
+    assert printed.count("\n") == 1 and words in printed
+
+
+@pytest.mark.parametrize("recipe", KINDS)
+def test_an_unknown_option_is_answered_in_one_line_by_bash(start, recipe):
+    process = start("bash", recipe, "--colour", "red")
     printed = process.communicate()[0]
     assert process.returncode != 0
-    assert printed.count("\n") == 1 and words in printed
+    assert printed.count("\n") == 1 and "unknown option --colour" in printed
 
 
 def test_an_option_that_the_chosen_preset_does_not_read_is_an_error(start, tmp_path):
