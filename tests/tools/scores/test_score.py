@@ -217,7 +217,7 @@ def test_scores_of_sentences_from_elsewhere_are_averaged_by_length_too(files, wr
         ("COMET", ["1", "nan", "3"], "line 2: expected a number, not 'nan'"),
         ("COMET", ["1", "0_2", "3"], "line 2: expected a number, not '0_2'"),
         ("COMET", {"a": [], "b": []}, "one system: it has 2 systems"),
-        ("COMET", {"a": ["x", "x", "x"]}, "sentence 1: expected an object of JSON"),
+        ("COMET", ['{"COMET": 1}', "2", "3"], "sentence 2: expected an object of JSON"),
         ("COMET", {"a": [{"mt": "x"}]}, "no number called COMET or prediction"),
         ("COMET", {"a": [{"mt": "x", "COMET": 1}]}, "scores other translations: sentence 1 is 'x'"),
         ("chrf", ["1", "2", "3"], "chrf is computed here"),
