@@ -1,10 +1,14 @@
 """The one exception that is meant for people at a command line, and how they see it."""
 
+import errno
 import importlib
 import os
 import sys
 from types import TracebackType
 from typing import Any, Optional, Type
+
+# a disk, a quota or a limit of size: what is printed may go into a file
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class UsageError(ValueError):
@@ -50,6 +54,15 @@ def import_optional(module: str, problem: str) -> Any:
         raise UsageError(f"{problem}: pip install {module.partition('.')[0]}") from None
 
 
+def printing_failed(error: BaseException) -> str:
+    """Return why a program cannot print, where a full disk ends it; what is left is dropped."""
+    if not isinstance(error, OSError) or error.errno not in _FULL or error.filename:
+        return ""
+    # Python would say it at its end, too
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return f"cannot print: {error.strerror}"
+
+
 def print_errors_in_one_line() -> None:
     """Let a program that a UsageError ends print it in one line; other errors as they were before.
 
@@ -60,8 +73,9 @@ def print_errors_in_one_line() -> None:
     def hook(
         error_type: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
     ) -> None:
-        if isinstance(error, UsageError):
-            print(f"fairseq_posenc: error: {error}", file=sys.stderr)
+        message = str(error) if isinstance(error, UsageError) else printing_failed(error)
+        if message:
+            print(f"fairseq_posenc: error: {message}", file=sys.stderr)
         else:
             previous_hook(error_type, error, traceback)
 

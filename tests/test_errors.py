@@ -1,6 +1,7 @@
 """What people see of an error that they can mend: one line, whatever is in it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,14 @@ def test_how_fairseq_uses_its_libraries_is_not_warned_of_unless_the_user_asks(op
         for first in ("import fairseq_posenc; ", "")
     ]
     assert ["deprecated" in stderr for stderr in results] == [bool(options), True]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_a_full_disk_under_what_is_printed_is_one_line():
+    code = "from fairseq_posenc import errors; errors.print_errors_in_one_line(); print(1)"
+    for end in ("", "; sys.stdout.flush()"):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-c", f"import sys; {code}{end}; print(2, flush=True)"]
+            ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, encoding="utf-8")
+        said = "fairseq_posenc: error: cannot print: No space left on device\n"
+        assert (ended.returncode, ended.stderr) == (1, said)

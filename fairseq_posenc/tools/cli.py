@@ -1,12 +1,12 @@
 """The command ``posenc``: a table of sub-commands, each imported when it is called."""
 
-import errno
 import importlib
 import io
 import os
 import sys
 from typing import Dict, List, Tuple
 
+from fairseq_posenc.errors import printing_failed
 from fairseq_posenc.version import __version__
 
 COMMANDS: Dict[str, str] = {
@@ -37,8 +37,6 @@ PREPARATIONS: Dict[str, str] = {
     "squad": "SQuAD, XQuAD, MLQA or TyDiQA-GoldP to a binarised folder",
     "download": "download a file, check it, unpack it",
 }
-# a disk, a quota or a limit of size: what is printed may go into a file
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def usage(program: str, commands: Dict[str, str]) -> str:
@@ -84,10 +82,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:
-        if error.errno not in _FULL or error.filename:
+        message = printing_failed(error)
+        if not message:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(f"{command}: error: cannot print: {error.strerror}") from None
+        raise SystemExit(f"{command}: error: {message}") from None
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("fairseq_posenc"):
             raise
