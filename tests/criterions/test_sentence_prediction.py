@@ -77,8 +77,8 @@ def test_scores_have_a_squared_error_that_is_logged_as_it_is():
 
 def test_training_logs_the_accuracy_of_all_examples_since_the_last_time():
     first = criterion()(Model([[2.0, 0.0]]), sample([0]))[2]
-    second = criterion()(Model([[2.0, 0.0]] * 3), sample([1, 0, 1]))[2]
-    assert logged(first, second)["accuracy"] == 50
+    second = criterion()(Model([[2.0, 0.0]] * 4), sample([1, 0, 1, 1]))[2]
+    assert logged(first, second)["accuracy"] == 40
     assert "predictions" not in first
 
 

@@ -30,6 +30,9 @@ def test_every_source_starts_with_bos_and_is_one_longer(left_pad, tmp_path):
     assert batch["net_input"]["src_lengths"].tolist() == [5, 3]
     assert batch["target"].tolist() == [[4, 5, 6, 2], [7, 2, 1, 1]]
     assert [pairs.num_tokens(index) for index in range(2)] == [5, 3]
+    assert pairs.sizes.tolist() == [[5, 4], [3, 2]]
+    alone = with_source_bos(LanguagePairDataset(sentences, sentences.sizes, dictionary))
+    assert alone.sizes.tolist() == [5, 3]
     assert plain[0]["source"].tolist() == [4, 5, 6, 2]
     # the targets of the second pair begin at 4
     assert batch["alignments"].tolist() == [[1, 2], [2, 1], [3, 0], [3 if left_pad else 1, 4]]

@@ -75,6 +75,9 @@ def test_records_of_single_questions_are_read_as_the_same_questions(write, kind)
     # questions without answers have empty lists
     path = write(exported(kind, *({**one, "answers": []} for one in entries)))
     assert [question.answers for question in read(path).questions] == [(), ()]
+    longer = exported(kind, entries[0]).replace('"answer_start": [20]', '"answer_start": [20, 3]')
+    with pytest.raises(UsageError, match="answers should be a list"):
+        read(write(longer))
     place = "line 2" if kind == "lines" else "1"
     with pytest.raises(UsageError, match=f"file.json: {place}: id should be text"):
         read(write(exported(kind, entries[0], {**entries[1], "id": 7})))

@@ -177,7 +177,8 @@ def test_the_learning_rate_is_chosen_by_the_median_of_the_development_set(runs):
         return [classes(right, notes={"seed": str(seed), "lr": lr})
                 for seed, right in enumerate(rights)]  # fmt: skip
 
-    paths = runs(shaw=[*rate("1e-5", 0.9, 0.9, 0.2), *rate("2e-5", 0.7, 0.7, 0.7)])
+    other = questions(0.5, notes={"seed": "1", "lr": "3e-5"})
+    paths = runs(shaw=[*rate("1e-5", 0.9, 0.9, 0.2), *rate("2e-5", 0.7, 0.7, 0.7), other])
     table = by_task(read_task_runs(paths))
     assert any("shaw on MNLI 1e-5" in note for note in table.notes)
     assert len(table.sampled["shaw"][0].values) == 3
