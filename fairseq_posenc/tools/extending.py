@@ -43,7 +43,6 @@ def extended(rows: Tensor, length: int, method: str) -> Tensor:
     Args:
         rows: ``(n, channels)``.
         length: m, above n.
-        method: one of :data:`HOW`.
     """
     n, numbers = len(rows), torch.arange(length)
     if method == "repeat":
@@ -67,9 +66,6 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
     those of new rows are as the rows' own ancestors say, or 0 for sinusoids.
 
     Args:
-        path: a checkpoint of ours or of stock fairseq.
-        output: appears when complete.
-        method: one of :data:`HOW`.
         limits: new lengths by ``max_source_positions``, ``max_target_positions`` or, of BERT
             models, ``max_positions``.
 

@@ -28,8 +28,6 @@ def locked(
     falls back to a lock that a killed process leaves.
 
     Args:
-        path: of the file or folder; what it holds stays.
-        seconds: to wait for another process that has it.
         busy: the message after that.
         on_wait: called once if there is something to wait for.
 

@@ -70,7 +70,6 @@ def refuse_repeated(parser: Any, *flags: str) -> None:
     """Make it an error of a parser to give an option twice of which it keeps the last value.
 
     Args:
-        parser: any.
         flags: these options alone, or else all of the parser's.
     """
     for action in parser._actions:

@@ -52,7 +52,6 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
     """Run ``fairseq-preprocess`` with its command-line arguments.
 
     Args:
-        arguments: of the command line.
         quiet: log to ``preprocess.log`` in the folder it writes, and nowhere else.
     """
     binarizer.Pool = dictionary.Pool = Pool

@@ -36,10 +36,8 @@ def begin_or_continue(
     """Note the settings in a folder, or make sure that it was begun with the same ones.
 
     Args:
-        folder: to be filled.
         settings: all that decides about its content, as JSON.
         results: names of files; without any of them, the settings may still change.
-        command: that fills it.
         made: folder of what was made on the way, which is removed if the settings change.
 
     Returns:

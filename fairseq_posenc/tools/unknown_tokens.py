@@ -14,7 +14,6 @@ def unknown_share(path: str, unknown: int, end: int) -> float:
 
     Args:
         path: of the file, without its ending.
-        unknown: number of the unknown token.
         end: number of the token that ends sentences, which is no token of the text.
     """
     index = check_indexed(path)
@@ -29,7 +28,6 @@ def unknown_lines(split: str, shares: Mapping[str, float], consequence: str) -> 
     """Yield a line with the shares of a split by side, and a warning for each from 1 % on.
 
     Args:
-        split: its name.
         shares: of unknown tokens, in percent.
         consequence: what a model does with them.
     """

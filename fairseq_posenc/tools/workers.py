@@ -30,7 +30,6 @@ def in_order(
 
     Args:
         work: can be pickled, as ``functools.partial`` of a function of a module can.
-        items: what to work on.
         workers: processes; with 1, all happens in this one.
     """
     if workers < 2:

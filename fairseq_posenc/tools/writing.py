@@ -29,9 +29,6 @@ def replacing(path: str, mode: str = "w") -> Iterator:
     Folders on the way are made. If the block raises, the process is killed, or the machine loses
     power, ``path`` is as it was before. The temporary file's name is like no other's, so that
     machines which share a disk may write one ``path`` at the same time: the last one stays.
-
-    Args:
-        mode: ``w`` or ``wb``.
     """
     with replacing_all(mode) as begin:
         yield begin(path)

@@ -37,12 +37,8 @@ def prepare(
     """Binarise the official files of a task.
 
     Args:
-        task: one of :data:`fairseq_posenc.tools.bert.glue_tasks.TASKS`.
-        source: folder with the files.
-        subwords_folder: folder with a subword model and its ``dict.txt``.
         destination: folder to write. What an earlier run has written there is replaced when all
             is done; without ``task.json`` it is incomplete.
-        workers: processes.
         skip_malformed: leave malformed lines of training and development sets out.
 
     Returns:

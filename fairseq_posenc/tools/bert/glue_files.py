@@ -60,8 +60,6 @@ def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, GlueSpli
     """Read all files of a task.
 
     Args:
-        task: one of :data:`fairseq_posenc.tools.bert.glue_tasks.TASKS`.
-        folder: with the official files.
         problems: gets a description of every malformed line, which is left out: another number
             of columns than the first line has, an unknown label, a score that is not a number or
             is out of range, an empty sentence.

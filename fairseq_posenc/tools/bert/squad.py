@@ -47,15 +47,8 @@ def prepare(
     Half a split is never taken for a whole one.
 
     Args:
-        file: in the format of SQuAD 1.1.
-        split: name of the split.
-        subwords_folder: folder with a subword model and its ``dict.txt``.
-        destination: folder to write into.
         language: of the answers, which are those of the contexts; the metric ``mlqa`` needs it.
-        metric: ``squad`` or ``mlqa``.
-        prefix: take only questions whose id begins so.
         skip_malformed: see :func:`read`; splits whose names begin with ``train`` are not scored.
-        workers: processes.
 
     Returns:
         How many questions, contexts, tokens of questions and of contexts there are, the file, and
@@ -117,9 +110,7 @@ def reachable(
     """Return the exact match that stretches of pieces can reach, in percent; None without answers.
 
     Args:
-        squad_file: questions and contexts.
         offsets: of the pieces of each context, ``(pieces, 2)``.
-        metric: by which answers are compared.
         language: of the answers.
     """
 

@@ -64,7 +64,6 @@ def read(
     """Read a file.
 
     Args:
-        path: of the file.
         skip_malformed: keep questions of which no answer is at its place, and leave other
             malformed ones out, rather than refuse the file.
         scored: no question may be left out, as scores could not be compared with others'.

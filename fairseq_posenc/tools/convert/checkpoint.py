@@ -156,8 +156,6 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
 
     Args:
         state: its options are replaced by those that may be followed.
-        path: for messages.
-        kinds: the models that are taken.
     """
     check_options(state, path, builds=False)
     try:
@@ -219,12 +217,7 @@ def _check_weights(weights: Dict[str, Any], options: Namespace, path: str, misfi
 
 
 def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary]:
-    """Return the dictionaries that a model was trained with, by its stacks of layers.
-
-    Args:
-        source: the model.
-        folder: of the binarised data of the training.
-    """
+    """Return the dictionaries that a model was trained with, by its stacks of layers."""
     dictionaries = {}
     for stack, file in zip(source.stacks, _dictionary_files(source, folder)):
         if not os.path.isfile(file):

@@ -61,9 +61,6 @@ def download(
 
     Args:
         urls: ``http`` or ``https`` addresses of the same file.
-        path: the file to write; folders on the way are made.
-        checksum: what the file must have.
-        quiet: show no progress.
     """
     for url in urls:
         if not re.match(r"https?://[^/@]+(/|$)", url):

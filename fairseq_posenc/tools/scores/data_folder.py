@@ -97,7 +97,6 @@ def translated_split(
     It is the split whose sentences have the text of the output's; their subwords may be joined.
 
     Args:
-        data: the folder; of several, joined by colons, the first.
         texts: of S- and of T-lines, by sentence, some of which may be missing.
         count: of the output's sentences: a split of as many is taken where several have the text.
 
@@ -146,12 +145,6 @@ def check_pieces(
     """Refuse an output whose subwords the folder's dictionary lacks.
 
     Without marks of subwords nothing is known: fairseq may have joined them.
-
-    Args:
-        path: of the output.
-        data: the folder.
-        hypotheses: its H-lines.
-        target: the target language, if given.
     """
     tokens = Counter(token for line in hypotheses for token in line.split())
     if not data or not any(token.endswith("@@") or "\u2581" in token for token in tokens):

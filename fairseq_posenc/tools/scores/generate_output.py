@@ -56,7 +56,6 @@ def read_generate_output(
     first one of equals.
 
     Args:
-        path: what was printed, or the file ``generate-test.txt`` in ``--results-path``.
         expected: the number of sentences of the test set, if known.
         data: the binarised folder, which knows how many sentences its splits have. Without both a
             missing sentence at the very end cannot be noticed.

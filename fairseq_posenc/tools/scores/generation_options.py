@@ -66,7 +66,6 @@ class GenerationOptions(NamedTuple):
         """Refuse hypotheses that were made with the references in sight.
 
         Args:
-            path: of the output.
             tags: of languages at the beginning of each T-line, which a prefix may give away.
             constrained: whether the output has lines of constraints, as of fairseq-interactive.
         """

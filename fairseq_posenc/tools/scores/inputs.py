@@ -187,11 +187,7 @@ def _of_tokens(
     """Return what Moses' detokeniser makes of tokens.
 
     Args:
-        lines: the output of ``fairseq-generate``.
-        joined: its hypotheses, with their subwords joined by ``join``.
         raw: plain text of the references; empty: the T-lines are detokenised.
-        languages: what the languages are named.
-        join: joins the subwords of lines.
     """
     target = language_of_text(languages.target, raw or lines.references or []) or ""
     tokens = join(lines.references) if lines.references else _tokenise(raw, target)

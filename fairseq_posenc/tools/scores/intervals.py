@@ -33,7 +33,6 @@ def bootstrap(
     Args:
         figures: of translations those of :func:`drawn_score`.
         count: of sentences or examples.
-        samples: how many.
         seed: of NumPy's ``RandomState``; a test set is ``randint(count, size=count)``.
     """
     drawn = resampled(count, samples, seed)
@@ -54,7 +53,6 @@ def drawn_score(metric: str, rows: Any) -> Figure:
     It is not a number where the metric is not defined, as of references without four tokens.
 
     Args:
-        metric: one of ``METRICS``.
         rows: its statistics, ``(sentences, numbers)``.
     """
     statistics = np.asarray(rows, float)

@@ -43,7 +43,6 @@ def by_edges(edges: Sequence[int], smallest: int = 1, option: str = "--bins") ->
     Args:
         edges: the largest number of each bin but the last one.
         smallest: number of the first bin, and of its name.
-        option: that gave the edges, for the message.
     """
     if not edges or edges[0] < smallest or any(low >= high for low, high in zip(edges, edges[1:])):
         raise UsageError(f"{option} takes rising whole numbers above 0, such as 10,20,30")
@@ -60,7 +59,6 @@ def edges_of_data(edges: Sequence[int], lengths: Sequence[int]) -> List[int]:
 
     Args:
         edges: the first ones; without any 10, 20 and 30.
-        lengths: of the sentences.
     """
     edges = list(edges or _FIRST_EDGES)
     edge, is_half = edges[-1], True  # half as long again, then a third

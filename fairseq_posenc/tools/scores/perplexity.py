@@ -145,10 +145,8 @@ def predict(
     Args:
         model: a language model in evaluation, of ours or fairseq's.
         tokens: ``(count,)``.
-        parts: of :func:`windows`.
         eos: what stands before the stream.
         max_tokens: of a batch, one window at least.
-        name: of the model, for the progress bar.
         bos: what stands before each window besides, as for models trained with ``--add-bos-token``;
             it is not predicted, and has no position.
     """
@@ -202,7 +200,6 @@ def mean(seeds: Sequence[np.ndarray], piece: int) -> Mean:
 
     Args:
         seeds: for each the bits by token, of the same tokens.
-        piece: tokens.
     """
     by_seed = [float(bits.mean()) for bits in seeds]
     by_token = np.mean(seeds, axis=0)

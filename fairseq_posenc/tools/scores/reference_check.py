@@ -72,13 +72,8 @@ def check_reference(
     """Check the references of a test set, line by line; return what the user should know.
 
     Args:
-        path: of the references, for messages.
-        reference: their raw text.
         output_references: the references of the same sentences in another form, if there are
             some: T-lines.
-        sources: the sources in any form, if known.
-        hypotheses: in any form.
-        languages: of the sources and references.
     """
     reference_grams = LineGrams(reference)
     output_grams = LineGrams(output_references) if output_references else None
@@ -105,8 +100,6 @@ def check_further(path: str, lines: Sequence[str], texts: TestSet) -> List[str]:
     """Check further references of a test set; return a remark if they seem to be of another.
 
     Args:
-        path: of the further ones, for messages.
-        lines: their raw text.
         texts: hypotheses, sources, and references that were checked.
     """
     sources = texts.source or texts.source_tokens
@@ -127,8 +120,6 @@ def raw_references(
 
     Args:
         prefix: of the files; a language comes behind it.
-        languages: source and target.
-        sources: what was translated, in any form.
     """
     paths = [f"{prefix}.{language}" for language in languages]
     if not (sources and prefix and all(map(os.path.exists, paths))):

@@ -70,9 +70,6 @@ def read_round_trip(
     """Return references after the preparation that a folder records; None where it records none.
 
     Args:
-        data: the binarised folder.
-        references: raw text.
-        language: of the references.
         tokens_back: the references in the form that fairseq-generate prints, as text again: taken
             where the folder records no preparation.
     """

@@ -38,7 +38,6 @@ def read_segment_scores(name: str, path: str, texts: TestSet) -> np.ndarray:
     """Return the statistics of another metric, ``(sentences, 2)``: the score, and 1.
 
     Args:
-        name: of the metric.
         path: a number a line, what ``comet-score --to_json`` writes of one system, or an object of
             JSON a line, as MetricX writes them.
         texts: the test set; where the file has its texts, these are compared.

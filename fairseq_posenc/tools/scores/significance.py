@@ -34,7 +34,6 @@ def paired_bootstrap(
             is of another kind.
         references: plain text, a list for each reference of a sentence; None where statistics are
             given.
-        language: the target language, which chooses sacreBLEU's tokeniser.
     """
     chosen: Any = _Segments(metric)
     if metric in SACREBLEU_METRICS:

@@ -50,8 +50,6 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
     """Write the submission of a row, a folder and a zip: all eleven files, or none.
 
     Args:
-        folder: of the runs.
-        row: its name.
         any_size: take test sets that are not GLUE's.
 
     Returns:

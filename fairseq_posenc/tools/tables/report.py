@@ -24,12 +24,7 @@ _CURVES, _BY_LENGTH, _BY_TASK = ("curves.svg", "curves.md"), "by_length.svg", "b
 
 
 def write_report(report: ReportContent, output: str, command: Sequence[str] = ()) -> None:
-    """Write ``report.html``, its tables and its pictures into the folder ``output``.
-
-    Args:
-        report: of :func:`.report_content.read_report`.
-        command: by which the report was made.
-    """
+    """Write ``report.html``, its tables and its pictures into the folder ``output``."""
     table, translations = report.table, report.translations
     name = _BY_TASK if table.is_by_task else _BY_LENGTH
     with replacing_files(output, "report.html", lambda: _clear(output)) as folder:

@@ -129,7 +129,6 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
     and examples.
 
     Args:
-        runs: of :func:`read_task_runs`.
         metric: the only one; the main metric of each task without.
     """
     chosen, rates = _of_best_learning_rates(runs)

@@ -25,10 +25,7 @@ def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) 
     The words of the texts are counted in several processes and held in memory, the texts are not.
 
     Args:
-        inputs: tokenised text, plain or compressed.
-        codes: the file to write.
         operations: merges to learn; fewer if the text has no more pairs that occur twice.
-        workers: processes that count.
     """
     if operations < 1:
         raise UsageError(f"cannot learn {operations} BPE operations")
@@ -56,14 +53,7 @@ def _count(lines: List[str]) -> Counter:
 
 
 def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
-    """Cut the words of a text into subwords: ``subword-nmt apply-bpe --glossaries '<sep>'``.
-
-    Args:
-        codes: merges that :func:`learn` or the library wrote.
-        source: tokenised text, plain or compressed.
-        destination: the file to write.
-        workers: processes.
-    """
+    """Cut the words of a text into subwords: ``subword-nmt apply-bpe --glossaries '<sep>'``."""
     # loaded here, the codes are checked once, and forked processes have them
     _encoder.cache_clear()
     _encoder(codes)

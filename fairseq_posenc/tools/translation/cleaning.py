@@ -52,11 +52,6 @@ def clean(
 ) -> Tuple[int, Dict[str, int]]:
     """Clean text; without ``cleaning`` it stays as it is.
 
-    Args:
-        prefix, output: before ``.<language>``.
-        languages: of the two files.
-        cleaning: which pairs to keep.
-
     Returns:
         The number of pairs kept, and how many were dropped for which reason.
     """

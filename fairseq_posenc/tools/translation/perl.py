@@ -35,9 +35,7 @@ def tokenise(lines: List[str], moses: Moses, checkout: Optional[str] = None) -> 
     """Return each line's tokens, separated by spaces, by the scripts or, without them, sacremoses.
 
     Args:
-        lines: without line feeds.
         moses: what is done; the order is that of :func:`tokenise_lines`.
-        checkout: of mosesdecoder.
     """
     if checkout is None:
         return tokenise_lines(lines, moses)

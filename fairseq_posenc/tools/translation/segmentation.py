@@ -49,10 +49,7 @@ def keep(
     """Write ``codes`` and ``tokeniser.json`` into a folder of binarised data.
 
     Args:
-        codes: merges that the text was cut with.
-        folder: has the binarised data.
         corpus: tells how text was tokenised; None: by ``posenc prepare tokenise``.
-        normalise_punctuation: that option of ``posenc prepare tokenise``.
     """
     BytePairEncoder(codes)
     if not os.path.isdir(folder):

@@ -54,9 +54,6 @@ def write_setting(
     """Turn the pair of files ``prefix.<language>`` into one of the setting.
 
     Args:
-        name: ``extrapolate`` or ``interpolate``.
-        prefix, output: before ``.<language>``.
-        languages: of the two files.
         options: of the function of that name.
 
     Returns:

@@ -123,8 +123,6 @@ def read_test_set(text: TestText, languages: Tuple[str, str], raw: str) -> List[
 
     Args:
         text: sacreBLEU's name of the set, or its parts.
-        languages: of source and target.
-        raw: folder of the downloads.
     """
     if not isinstance(text, str):
         return [pair for part in text for pair in _all_of(part, languages, raw)]

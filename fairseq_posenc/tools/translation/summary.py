@@ -15,14 +15,7 @@ _OF_TESTS = "can neither tell them apart nor write them"
 
 
 def cleaning_summary(split: str, pairs: int, dropped: Counter, options: TranslationOptions) -> str:
-    """Return a line with the numbers of pairs kept and left out, and why.
-
-    Args:
-        split: name of the split.
-        pairs: number of those that are kept.
-        dropped: number of pairs by the reasons of :func:`cleaning.reason_to_drop`.
-        options: which name the bounds.
-    """
+    """Return a line with the numbers of pairs kept and left out, and why."""
     reasons = {
         "too long": f"longer than --max-length {options.max_length} subwords",
         "ratio": f"one side more than --ratio {options.ratio:g} times as long as the other",
@@ -38,13 +31,7 @@ def cleaning_summary(split: str, pairs: int, dropped: Counter, options: Translat
 
 
 def unknown_summary(folder: str, splits: Sequence[str], languages: Languages) -> Iterator[str]:
-    """Yield a line per split with the shares of unknown tokens, and warnings from 1 % on.
-
-    Args:
-        folder: of binarised text.
-        splits: their names.
-        languages: source and target.
-    """
+    """Yield a line per split with the shares of unknown tokens, and warnings from 1 % on."""
     pair = "-".join(languages)
     for split in splits:
         shares = {}

@@ -44,12 +44,9 @@ def prepare_text(
     sets; ``counts.json`` comes last.
 
     Args:
-        corpus: what to read and what to do.
         raw: folder of the downloads, named as ``sources.py`` says.
-        output: folder to write to; made if missing.
         added: further training text behind the archives', ``PREFIX`` for ``PREFIX.<language>``,
             plain or compressed.
-        workers: processes; the result does not depend on it.
         checkout: of mosesdecoder, whose Perl scripts then tokenise; None: sacremoses does.
 
     Returns:

@@ -15,15 +15,7 @@ from fairseq_posenc.tools.writing import replacing
 def tokenise_file(
     source: str, destination: str, moses: Moses, workers: int = 1, checkout: Optional[str] = None
 ) -> None:
-    """Tokenise a text file, plain or compressed, into another, line by line.
-
-    Args:
-        source: file to read.
-        destination: file to write.
-        moses: how.
-        workers: processes.
-        checkout: of mosesdecoder, for its Perl scripts rather than sacremoses.
-    """
+    """Tokenise a text file, plain or compressed, into another, line by line."""
     perl.check_moses(checkout)
     work = functools.partial(perl.tokenise, moses=moses, checkout=checkout)
     write_lines(work, stream_lines(source), destination, workers, f"tokenise {source}")

@@ -51,13 +51,10 @@ def to_ctranslate2(
     """Write the model of a checkpoint as a CTranslate2 model to the folder ``output``.
 
     Args:
-        path: the checkpoint.
-        output: appears only when complete.
         data: folder of the dictionaries, such as the binarised data of the training.
         quantization: ``int8``, ``float16`` and so on, see CTranslate2; None: ``float32``.
         positions: most tokens of a sentence, BOS and EOS included, for which positions are
             written; None: 1,024, or what the model was trained for, if that is more.
-        force: replace a CTranslate2 model that is there.
 
     Returns:
         What the user should know, one line each.

@@ -46,10 +46,7 @@ def to_huggingface(
     """Write the model of a checkpoint as a folder that transformers loads.
 
     Args:
-        path: the checkpoint.
-        output: the folder; it appears only when complete.
         data: folder of the binarised data of the training, with dictionaries and subwords.
-        force: replace a folder that posenc has exported.
         check: compare its scores with ours on sentences of the data, which takes transformers.
 
     Returns:

@@ -163,7 +163,6 @@ def fairseq_order(symbols: Sequence[str], specials: Sequence[str], folder: str) 
     Args:
         symbols: the vocabulary.
         specials: its special tokens, in fairseq's order; the mask last, if there is one.
-        folder: for the message.
     """
     numbers = {symbol: number for number, symbol in enumerate(symbols)}
     missing = [symbol for symbol in specials if symbol not in numbers]

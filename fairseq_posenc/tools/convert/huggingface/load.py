@@ -33,9 +33,6 @@ def import_model(
     """Write the model of a folder as a checkpoint, its dictionaries and subwords beside it.
 
     Args:
-        folder: what to read.
-        output: the checkpoint.
-        force: whether to replace what is there.
         text: a file with a sentence a line, on which transformers must give the same scores.
 
     Returns:

@@ -54,11 +54,7 @@ def write_tokenizers(
     """Write the files of a tokenizer, and in ``target`` those of the target if it is another.
 
     Args:
-        source: the model.
-        dictionaries: by its stacks of layers.
         sentences: of the data by its stacks, as ``read_sentences`` returns them.
-        data: the folder of the subwords.
-        folder: to write to.
 
     Returns:
         What the user should know, one line each.

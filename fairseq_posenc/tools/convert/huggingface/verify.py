@@ -73,8 +73,6 @@ def largest_difference(
     """Return the largest difference of scores between our model and that of transformers.
 
     Args:
-        source: our model.
-        model: that of transformers.
         sentences: as numbers with EOS, of the source and, in translation, the target.
         hf_ids: the token ids of transformers for each of ours; without them, they are the same.
     """
@@ -117,14 +115,7 @@ def padded(sentences: Sequence[List[int]], longest: int) -> Tensor:
 
 
 def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text: str) -> List[str]:
-    """Return what was measured on the first lines of a text, in words.
-
-    Args:
-        imported: what was read in ``folder``, which has a model of transformers.
-        folder: the same.
-        checkpoint: where it was written, with all that belongs beside it.
-        text: a file with a sentence a line.
-    """
+    """Return what was measured on the first lines of a text, in words."""
     transformers = import_transformers()
     lines = [line for line in map(str.strip, read_lines(text)) if line][:SENTENCES]
     if not lines:
