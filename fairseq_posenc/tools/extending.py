@@ -1,13 +1,12 @@
 """Longer tables of learned positions, for models that shall take longer inputs than they could."""
 
 from argparse import Namespace
-from typing import Any, Callable, Dict, List
+from typing import Any, Dict, List
 
 import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
@@ -60,10 +59,9 @@ def extended(rows: Tensor, length: int, method: str) -> Tensor:
 
 
 def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[str]:
-    """Write a checkpoint whose tables of learned positions are longer.
+    """Write a checkpoint whose tables of learned positions are longer, to be fine-tuned.
 
-    Adam's means of the table's gradients become longer, too, so that a training can be resumed:
-    those of new rows are as the rows' own ancestors say, or 0 for sinusoids.
+    Like an average, it has no state of an optimizer, nor a moving average of the model.
 
     Args:
         limits: new lengths by ``max_source_positions``, ``max_target_positions`` or, of BERT
@@ -75,7 +73,6 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
     refuse_inputs(output, [path])
     state = read_trained(path)
     options, notes = signatures.model_options(state), []
-    parameters, resumable = _parameters(state["model"]), True
     for option, length in limits.items():
         flag, (prefix, names) = f"--{option.replace('_', '-')}", _TABLES[option]
         key = f"{prefix}.embed_positions.weight"
@@ -91,26 +88,13 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
         if length <= old:
             raise UsageError(f"{flag} {length}: the table has {old} positions already")
 
-        def longer(rows: Tensor, length: int = length, is_moment: bool = True) -> Tensor:
-            added = length + _FIRST - len(rows)
-            if is_moment and method == "sinusoid":
-                return torch.cat([rows, rows.new_zeros(added, rows.size(1))])
-            return torch.cat([rows[:_FIRST], extended(rows[_FIRST:], length, method)])
-
-        try:
-            resumable = resumable and _extend_moments(state, parameters, key, longer)
-        # an optimiser's state may be of any form
-        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
-            resumable = False
-        _extend_averages(state, key, longer)
-        state["model"][key] = parameters[key] = longer(table, is_moment=False)
+        rows = extended(table[_FIRST:], length, method)
+        state["model"][key] = torch.cat([table[:_FIRST], rows])
         for group in _groups(state):
             group.update({name: length for name in names if name in group})
         notes.append(f"{prefix}: {old} positions became {length} ({method})")
-    if not resumable:
-        state["last_optimizer_state"] = None
-        state["extra_state"] = {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}}
-        notes.append("without the optimiser's state: go on with --finetune-from-model")
+    state["last_optimizer_state"] = None
+    state["extra_state"] = {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}}
     save(state, output)
     return notes
 
@@ -124,66 +108,6 @@ def _right_options(state: Dict[str, Any]) -> str:
 
 def _described(table: Tensor) -> str:
     return f"of shape {tuple(table.shape)} and {table.dtype}, not (positions, channels) of floats"
-
-
-def _parameters(model: Dict[str, Any]) -> Dict[str, Tensor]:
-    """Return the parameters of a checkpoint's model as an optimiser counts them: shared ones once.
-
-    What else a model has are fairseq's marks of versions.
-    """
-    seen, parameters = set(), {}
-    for key, tensor in model.items():
-        storage = tensor.data_ptr(), tensor.shape
-        if storage not in seen and not key.endswith(("version", "_float_tensor")):
-            parameters[key] = tensor
-        seen.add(storage)
-    return parameters
-
-
-def _extend_moments(
-    state: Dict[str, Any], parameters: Dict[str, Tensor], key: str, longer: Callable
-) -> bool:
-    """Make what an optimiser remembers of one parameter longer, and return whether it could be.
-
-    It can where it has the shape of its parameter, or where all parameters are one row of numbers,
-    as with --fp16. ``parameters`` are still the old ones.
-    """
-    remembered = state["last_optimizer_state"]["state"]
-    groups = state["last_optimizer_state"]["param_groups"]
-    [numbers] = [group["params"] for group in groups]
-    sizes = [tensor.numel() for tensor in parameters.values()]
-    index, table = list(parameters).index(key), parameters[key]
-    if len(numbers) == 1 and len(parameters) > 1:
-        moments = remembered.get(numbers[0], {})
-        for name, value in moments.items():
-            if not torch.is_tensor(value) or value.dim() == 0:
-                continue
-            if value.shape != (sum(sizes),):
-                return False
-            # one row of the numbers of all parameters, in their order: cut, lengthened, joined
-            parts = list(value.split(sizes))
-            parts[index] = longer(parts[index].view_as(table)).flatten()
-            moments[name] = torch.cat(parts)
-        return True
-    if len(numbers) != len(parameters):
-        return False
-    for number, tensor in zip(numbers, parameters.values()):
-        for value in remembered.get(number, {}).values():
-            if torch.is_tensor(value) and value.dim() and value.shape != tensor.shape:
-                return False
-    moments = remembered.get(numbers[index], {})
-    for name, value in moments.items():
-        if torch.is_tensor(value) and value.dim():
-            moments[name] = longer(value)
-    return True
-
-
-def _extend_averages(state: Dict[str, Any], key: str, longer: Callable) -> None:
-    """Make the table longer in the moving average of the model (``--store-ema``), if it has one."""
-    extra = as_dict(state.get("extra_state"))
-    for weights in (as_dict(extra.get(name)) for name in ("ema", "ema_fp32_params")):
-        if getattr(weights.get(key), "shape", None) == state["model"][key].shape:
-            weights[key] = longer(weights[key], is_moment=False)
 
 
 def _groups(state: Dict[str, Any]) -> List[Dict[str, Any]]:

@@ -4,8 +4,8 @@
         --output longer.pt
 
 interpolate stretches the trained rows over the new length; repeat puts them again and again;
-sinusoid keeps them and adds sinusoids of their size. Fine-tune on long inputs afterwards. The
-checkpoint may be one of stock fairseq's. The output can be resumed, with the same options.
+sinusoid keeps them and adds sinusoids of their size. Fine-tune on long inputs afterwards, with
+--finetune-from-model longer.pt. The checkpoint may be one of stock fairseq's.
 """
 
 from fairseq_posenc.errors import UsageError
