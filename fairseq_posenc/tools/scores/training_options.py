@@ -3,7 +3,7 @@
 import ast
 import os
 import re
-from typing import Any, Dict, List, Mapping, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
@@ -25,8 +25,6 @@ _NOT_COMPARED = re.compile(
     r"|stop_time_hours|skip_invalid_.*|required_.*|dataset_impl|seed|tpu|debug_.*|fp16_.*"
     r"|(checkpoint|offload)_activations|bpe|tokenizer|scoring|_name"
 )
-# of tables that say by themselves what the notes of results tell: the options, by note
-_IN_NOTES = {"lr": "lr", "epochs": "max_epoch"}
 _IDENTITY = "seed", "position"  # which training it is
 _SHOWN = 5
 
@@ -63,10 +61,11 @@ def options_beside(path: str) -> Dict[str, str]:
 
 
 def _compared_options(score: Union[Score, TaskScore]) -> Dict[str, str]:
-    """Return the options of a result's training that its notes do not tell already."""
-    noted = [option for note, option in _IN_NOTES.items() if note in score.notes]
-    dropped = {*noted, *_IDENTITY}
-    return {name: text for name, text in score.training_options.items() if name not in dropped}
+    """Return the options of a result's training, without a rate by which tables choose."""
+    dropped = {*_IDENTITY, *(["lr"] if "lr" in score.notes else [])}
+    options = {name: text for name, text in score.training_options.items() if name not in dropped}
+    epochs = score.notes.get("epochs")
+    return {**options, "max_epoch": epochs} if epochs else options
 
 
 def _log_of_another(name: str, score: Union[Score, TaskScore]) -> List[str]:
@@ -82,26 +81,50 @@ def _log_of_another(name: str, score: Union[Score, TaskScore]) -> List[str]:
     return [f"The {LOG} beside the result of {name}{seed} is of {differences}: is it its own?"]
 
 
+def _unlike(facts: Iterable[Tuple[str, str, str]]) -> Dict[str, str]:
+    """Return the facts, each with its value and row, that have several values, in words."""
+    rows: Dict[str, Dict[str, List[str]]] = {}  # by fact and value
+    for fact, value, row in facts:
+        rows.setdefault(fact, {}).setdefault(value, []).append(row)
+    return {
+        fact: ", ".join(f"{value} ({', '.join(dict.fromkeys(by[value]))})" for value in by)
+        for fact, by in rows.items()
+        if len(by) > 1
+    }
+
+
+def precision_words(rows: Mapping[str, Sequence[Mapping[str, Optional[str]]]]) -> List[str]:
+    """Return a sentence for each step in whose precision rows or seeds differ.
+
+    Of each row's seeds, ``rows`` has the precision of each step, as in score.json. Hardware is left
+    out, and so are results that do not tell their precision.
+    """
+    facts = [
+        (step, text.partition(" on ")[0], name)
+        for name, seeds in rows.items()
+        for seed in seeds
+        for step, text in seed.items()
+        if text
+    ]
+    words = _unlike(facts)
+    return [f"Precision of {step} differs: {words[step]}. So may figures." for step in words]
+
+
 def unlike_options(rows: Scores, of_task: str = "") -> List[str]:
     """Return sentences on logs of other trainings, and on options in which trainings differ.
 
     An option that a training does not tell is left out.
     """
-    values: Dict[str, Dict[str, List[str]]] = {}  # names of rows by option and value
-    logs: List[str] = []
-    for name, scores in rows.items():
-        for score in scores:
-            logs += _log_of_another(name, score)
-            for option, value in _compared_options(score).items():
-                values.setdefault(option, {}).setdefault(value, []).append(name)
-    different = [
-        f"--{option.replace('_', '-')} "
-        + ", ".join(f"{value} ({', '.join(dict.fromkeys(by[value]))})" for value in by)
-        for option, by in values.items()
-        if len(by) > 1
-    ]
-    if not different:
+    scores = [(name, score) for name, of_row in rows.items() for score in of_row]
+    logs = [sentence for pair in scores for sentence in _log_of_another(*pair)]
+    words = _unlike(
+        (option, value, name)
+        for name, score in scores
+        for option, value in _compared_options(score).items()
+    )
+    if not words:
         return logs
+    different = [f"--{option.replace('_', '-')} {text}" for option, text in words.items()]
     hidden = len(different) - _SHOWN
     shown = "; ".join(different[:_SHOWN]) + (f"; and {hidden} others" if hidden > 0 else "")
     return [*logs, f"Options of training{of_task} differ: {shown}. So may figures."]

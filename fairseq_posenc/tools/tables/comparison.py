@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.scores.training_options import precision_words
 from fairseq_posenc.tools.tables.cells import Cell
 from fairseq_posenc.tools.tables.latex import escaped, tabular
 from fairseq_posenc.tools.tables.papers import (
@@ -22,7 +23,6 @@ from fairseq_posenc.tools.tables.papers import (
     best_learning_rate,
     parse_options,
 )
-from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
 
 AVERAGE = "Avg"

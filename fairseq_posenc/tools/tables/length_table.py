@@ -9,10 +9,9 @@ from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap, drawn_scor
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import base_metric, corpus_score, why_undefined
 from fairseq_posenc.tools.scores.result import Score
-from fairseq_posenc.tools.scores.training_options import unlike_options
+from fairseq_posenc.tools.scores.training_options import precision_words, unlike_options
 from fairseq_posenc.tools.tables.cells import check_comparable
 from fairseq_posenc.tools.tables.intervals import Sampled
-from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.tables.runs import Runs, conditions
 from fairseq_posenc.tools.tables.table import Outputs, Table
 
@@ -53,7 +52,6 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         }
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
     unlike = precision_words({name: [score.precision for score in runs[name]] for name in runs})
-    unlike += _unlike_epochs(runs)
     unlike += unlike_options(runs)
     # what has learned nothing is said before it is compared
     table.words = unlike + _failures(runs) + differences_in_words(table, several, of_lengths.unit)
@@ -121,18 +119,6 @@ def _outputs(seeds: Sequence[Score], members: Sequence[int]) -> Outputs:
         scores = (corpus_score(name, rows[members].sum(axis=0)) for rows in rows_of_seeds)
         means.append(statistics.mean(scores))
     return Outputs(*means)
-
-
-def _unlike_epochs(runs: Runs) -> List[str]:
-    """Return a sentence where trainings note unlike numbers of epochs."""
-    epochs = {
-        name: sorted({score.notes["epochs"] for score in seeds if "epochs" in score.notes})
-        for name, seeds in runs.items()
-    }
-    if len({number for numbers in epochs.values() for number in numbers}) < 2:
-        return []
-    counts = (f"{name} {' and '.join(numbers)}" for name, numbers in epochs.items() if numbers)
-    return [f"Unlike numbers of epochs: {', '.join(counts)}."]
 
 
 def _failures(runs: Runs) -> List[str]:

@@ -21,13 +21,13 @@ from fairseq_posenc.tools.scores.task_score import (
 )
 from fairseq_posenc.tools.scores.training_options import (
     options_beside,
+    precision_words,
     unlike_options,
 )
 from fairseq_posenc.tools.tables.cells import Condition, check_comparable
 from fairseq_posenc.tools.tables.intervals import Sampled
 from fairseq_posenc.tools.tables.length_table import by_length, differences_in_words, interval_notes
 from fairseq_posenc.tools.tables.papers import CHOICES, best_learning_rate
-from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.tables.runs import check_encoding, read_runs
 from fairseq_posenc.tools.tables.table import Table
 

@@ -78,7 +78,7 @@ def test_rows_of_unlike_precision_are_told_of():
         name: [score(0.8, precision={"generation": "float32", "training": f"{trained} on CPU"})]
         for name, trained in (("shape", "float32"), ("cape", "amp bfloat16"), ("t5", "float32"))
     }
-    words = "Precision of training differs: float32 (shape, t5); amp bfloat16 (cape)."
+    words = "Precision of training differs: float32 (shape, t5), amp bfloat16 (cape)."
     assert words in by_length(runs).markdown()
     unknown = {"generation": None, "training": None}
     runs["cape"] = [score(0.9, precision=unknown)]

@@ -265,9 +265,12 @@ def test_unlike_epochs_are_told_before_all_else(scored, tmp_path):
         paths[-1].parent.mkdir()
         paths[-1].write_text(json.dumps(score))
     words = reported([*map(str, paths)], str(tmp_path / "report")).words
-    assert words[0] == "Unlike numbers of epochs: run0 20, run1 20, run2 40."
+    assert (
+        words[0]
+        == "Options of training differ: --max-epoch 20 (run0, run1), 40 (run2). So may figures."
+    )
     words = reported([*map(str, paths[:2])], str(tmp_path / "report")).words
-    assert not [line for line in words if "epochs" in line]
+    assert not [line for line in words if "max-epoch" in line]
 
 
 def test_the_second_system_of_sentences_is_the_best_other_or_the_one_asked_for(scored, tmp_path):
