@@ -52,6 +52,17 @@ def in_order(
         ) from None
 
 
+def map_lists(
+    work: Callable[[List[Item]], Iterable[Result]],
+    items: Iterable[Item],
+    workers: int,
+    size: int = 1000,
+) -> Iterator[Result]:
+    """Yield what ``work`` makes of lists of ``size`` items, one result after another."""
+    for results in in_order(work, chunked(items, size), workers):
+        yield from results
+
+
 def exit_with_parent(parent: int) -> None:
     """Let this process, a child of ``parent``, end when that one was killed.
 

@@ -20,7 +20,7 @@ from fairseq_posenc.tools.bert.glue_files import GlueSplit, read, summary
 from fairseq_posenc.tools.bert.glue_tasks import GlueTask
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
-from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.workers import map_lists
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
 _CHUNK = 500  # sentences that a process cuts at a time
@@ -96,23 +96,17 @@ def _clear(folder: str) -> None:
 def _write_inputs(
     task: GlueTask, splits: Dict[str, GlueSplit], destination: str, workers: int
 ) -> None:
-    entries = len(subwords.load_dictionary(destination))
+    entries, file = len(subwords.load_dictionary(destination)), subwords.DICTIONARY
     encode = functools.partial(_encode, folder=destination)
-    total = sum(len(split.sentences) for split in splits.values()) * len(task.sentences)
-    with tqdm(total=total, desc=task.name, unit=" sentences", leave=False) as progress:
-
-        def items(sentences: List[str]) -> Iterator[np.ndarray]:
-            for encoded_batch in in_order(encode, chunked(sentences, _CHUNK), workers):
-                yield from encoded_batch
-                progress.update(len(encoded_batch))
-
-        for number, name in enumerate(INPUTS[: len(task.sentences)]):
-            folder, file = os.path.join(destination, name), subwords.DICTIONARY
-            os.makedirs(folder, exist_ok=True)
-            shutil.copyfile(os.path.join(destination, file), os.path.join(folder, file))
-            for split, examples in splits.items():
-                sentences = [example[number] for example in examples.sentences]
-                _write_indexed(os.path.join(folder, split), items(sentences), entries)
+    for number, name in enumerate(INPUTS[: len(task.sentences)]):
+        folder = os.path.join(destination, name)
+        os.makedirs(folder, exist_ok=True)
+        shutil.copyfile(os.path.join(destination, file), os.path.join(folder, file))
+        for split, examples in splits.items():
+            sentences = [example[number] for example in examples.sentences]
+            progress = tqdm(sentences, desc=f"{task.name} {split}", unit=" sentences", leave=False)
+            items = map_lists(encode, progress, workers, _CHUNK)
+            _write_indexed(os.path.join(folder, split), items, entries)
 
 
 @functools.lru_cache(maxsize=1)

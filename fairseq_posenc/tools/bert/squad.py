@@ -22,7 +22,7 @@ from fairseq_posenc.metrics.answers import check_metric, normalise
 from fairseq_posenc.tools.bert.squad_files import SquadFile, read
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
-from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.workers import map_lists
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
 _CHUNK = 50  # texts that a process cuts at a time
@@ -148,10 +148,8 @@ def _encode_all(texts: List[str], folder: str, workers: int, title: str) -> Iter
     # the folder may hold others than at the last call
     _model_and_dictionary.cache_clear()
     encode = functools.partial(_encode, folder=folder)
-    with tqdm(total=len(texts), desc=title, unit=" texts", leave=False) as progress:
-        for encoded_batch in in_order(encode, chunked(texts, _CHUNK), workers):
-            yield from encoded_batch
-            progress.update(len(encoded_batch))
+    progress = tqdm(texts, desc=title, unit=" texts", leave=False)
+    return map_lists(encode, progress, workers, _CHUNK)
 
 
 @functools.lru_cache(maxsize=1)

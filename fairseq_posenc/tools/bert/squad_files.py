@@ -220,15 +220,8 @@ def _question(
 
 def _misplaced(text: str, start: int, context: str) -> str:
     """Say what stands where an answer should."""
-
-    def short(text: str) -> str:
-        return repr(text if len(text) <= 40 else text[:39] + "…")
-
-    at = context.find(text)
-    hint = f"it is at {at}" if at >= 0 else "it is nowhere in the context"
-    if start >= 0 and context.encode().startswith(text.encode(), start):
-        hint = "it is there if bytes of UTF-8 are counted, but characters are wanted"
+    beside = context[max(start, 0) :][: len(text)]
     return (
-        f"answer {short(text)} is not at answer_start {start} of its context, where there is "
-        f"{short(context[max(start, 0) :][: len(text)])}; {hint}"
+        f"answer {text!r:.40} is not at answer_start {start} of its context, counted in characters,"
+        f" where there is {beside!r:.40}"
     )

@@ -21,7 +21,6 @@ _POSITIONS = re.compile(r"P-([0-9]{1,15})\t(.*)")
 _DICTIONARY = re.compile(r"\| \[(\S{1,40})\] dictionary: [0-9]+ types")
 _CONSTRAINT = re.compile(r"C-[0-9]{1,15}\t")
 _SKIPPED = re.compile(r"[0-9,]+ samples have invalid sizes and will be skipped")
-_BATCH_MULTIPLE = 8  # of fairseq-generate, which drops fewer sentences than that
 _LOG_MESSAGE = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
 
 
@@ -71,14 +70,15 @@ def read_generate_output(
             )
     count = 1 + max(max(of, default=0) for of in texts_of.values())
     size, of_text = translated_split(data, texts_of, count)
-    if not size:
-        _check_count(path, count, expected)
-    is_cut = bool(size and size - count >= _BATCH_MULTIPLE)
-    count = size or expected or count
+    total = size or max(expected or 0, count)
     for letter, texts in texts_of.items():
-        if texts and len(texts) < count:
-            raise _incomplete(path, letter, texts, count, options, log, is_cut)
-    _check_reference_count(path, count, expected)
+        if texts and len(texts) < total:
+            raise _incomplete(path, letter, texts, total, options, log)
+    if expected not in (None, total):
+        raise UsageError(
+            f"the reference has {expected} lines, and {path} all {total} sentences of the data: "
+            "give the references of these sentences, one a line"
+        )
     ordered = {letter: [texts[i] for i in sorted(texts)] for letter, texts in texts_of.items()}
     untagged, remarks = _without_tags(ordered)
     tags = untagged["T"].first
@@ -169,68 +169,32 @@ def _without_tags(texts: Mapping[str, List[str]]) -> Tuple[Dict[str, Untagged], 
     return untagged, [f"{shown} in all {lines}: tags of languages, not counted as words"]
 
 
-def _check_count(path: str, count: int, expected: Optional[int]) -> None:
-    """Refuse an output of another test set than the references."""
-    if expected is None:
-        return
-    if count > expected:
-        raise UsageError(
-            f"{path} has a sentence with id {count - 1}, but the test set has {expected}: "
-            "output and reference do not belong together"
-        )
-    if expected - count >= _BATCH_MULTIPLE:
-        raise UsageError(
-            f"{path} has {count} sentences, but the reference has {expected} lines: they are of "
-            "different test sets, or the output was cut off"
-        )
-
-
-def _check_reference_count(path: str, count: int, expected: Optional[int]) -> None:
-    """Refuse references that are fewer or more than the sentences of a complete output."""
-    if expected not in (None, count):
-        raise UsageError(
-            f"the reference has {expected} lines, and {path} all {count} sentences of the data: "
-            "give the references of these sentences, one a line"
-        )
-
-
 def _incomplete(
     path: str,
     letter: str,
     texts: Mapping[int, str],
-    count: int,
+    total: int,
     options: GenerationOptions,
     log: List[str],
-    is_cut: bool,
 ) -> UsageError:
-    """Say which sentences have no line of a kind, and why; ``is_cut``: the last ones have none."""
-    missing = count - len(texts)
+    """Say which sentences have no line of a kind, and what may be the reason."""
+    missing = total - len(texts)
     # a damaged id may be huge
-    first = islice((i for i in range(count) if i not in texts), 5)
+    first = islice((i for i in range(total) if i not in texts), 5)
     named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
     skipped = next(filter(None, map(_SKIPPED.search, log)), None)
     workers = options.value("distributed_world_size")
     advice = (
-        "pass --required-batch-size-multiple 1 to fairseq-generate (by default it drops what does "
-        "not fill the last batch), and, if sentences were skipped as too long, raise "
-        "--max-source-positions/--max-target-positions"
+        "it was cut off, or is of another test set, or sentences were skipped as too long (raise "
+        "--max-source-positions and --max-target-positions), or did not fill the last batch "
+        "(--required-batch-size-multiple 1); to score a part, give --language in place of --data"
     )
     if skipped:
         advice = f"{skipped[0]}, says its log: raise --max-source-positions/--max-target-positions"
     elif workers not in ("", "1"):
         advice = f"it is of one of {workers} workers: join the outputs of all"
-    elif is_cut:
-        advice = (
-            "it was cut off, as the data have the others; run fairseq-generate again, or, to score "
-            "a part on purpose, give --language and --source-language instead of --data"
-        )
-    elif missing >= _BATCH_MULTIPLE:
-        advice = (
-            "it was cut off, or sentences were skipped as too long: run fairseq-generate again, "
-            "with larger --max-source-positions and --max-target-positions"
-        )
     return UsageError(
-        f"{path} has no {letter}-line for {missing} of {count} sentences (ids {named}): {advice}"
+        f"{path} has no {letter}-line for {missing} of {total} sentences (ids {named}): {advice}"
     )
 
 

@@ -46,7 +46,7 @@ from fairseq_posenc.tools.translation.pairs import (
 )
 from fairseq_posenc.tools.translation.segmentation import keep, moses
 from fairseq_posenc.tools.translation.summary import cleaning_summary, unknown_summary
-from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.workers import map_lists
 from fairseq_posenc.tools.writing import replacing_files
 
 SPLITS = ("train", "valid", "test")
@@ -177,11 +177,9 @@ class _Preparation:
         self, work: Callable[[List[Pair]], List[Pair]], prefix: str, title: str
     ) -> Iterator[Pair]:
         """Yield the pairs of two files as ``work`` makes them, in several processes."""
-        pairs = tqdm(
-            pairs_of_files(prefix, self.languages), desc=title, unit=" pairs", disable=None
-        )
-        for encoded_batch in in_order(work, chunked(pairs), self.options.workers):
-            yield from encoded_batch
+        pairs = pairs_of_files(prefix, self.languages)
+        progress = tqdm(pairs, desc=title, unit=" pairs", disable=None)
+        return map_lists(work, progress, self.options.workers)
 
     def tokenise(self, split: str, prefix: str) -> None:
         """Write ``<split>.tok``; --valid-lines gives evenly spread pairs of train to ``valid``."""

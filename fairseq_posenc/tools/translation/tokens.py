@@ -8,7 +8,7 @@ from tqdm import tqdm
 from fairseq_posenc.data.segmentation import Moses
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.translation import perl
-from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.workers import map_lists
 from fairseq_posenc.tools.writing import replacing
 
 
@@ -29,8 +29,6 @@ def write_lines(
     title: str,
 ) -> None:
     """Write what ``work`` makes of lines, in their order, and show how far it is."""
-    progress = tqdm(desc=title, unit=" lines", disable=None)
-    with replacing(destination) as stream, progress:
-        for done in in_order(work, chunked(lines), workers):
-            stream.writelines(f"{line}\n" for line in done)
-            progress.update(len(done))
+    progress = tqdm(lines, desc=title, unit=" lines", disable=None)
+    with replacing(destination) as stream:
+        stream.writelines(f"{line}\n" for line in map_lists(work, progress, workers))

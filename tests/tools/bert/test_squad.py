@@ -189,11 +189,10 @@ def without(key):
 
 MISPLACED = [
     (entry("x", "Smiljan", 3), "question x: answer 'Smiljan' is not at answer_start 3"),
-    (entry("x", "Smiljan", 3), "where there is 'la wurd'; it is at 20"),
-    (entry("x", "1943", 51), "it is there if bytes of UTF-8 are counted"),
+    (entry("x", "Smiljan", 3), "where there is 'la wurd'"),
+    (entry("x", "1943", 51), "counted in characters"),
     (entry("x", "1943", -8), "answer_start -8"),
     (entry("x", "1943", 4000), "answer_start 4000"),
-    (entry("x", "Zagreb", 3), "it is nowhere in the context"),
     (entry("x", "1943 ", 48), "'1943 ' is not at"),
 ]
 BROKEN_QUESTIONS = [
