@@ -4,7 +4,6 @@ import functools
 import json
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Dict, Iterable, Iterator, List, Tuple
 
@@ -45,6 +44,8 @@ def prepare(
         Examples per split, and descriptions of the lines left out.
     """
     model = subwords.load(subwords_folder)
+    if _earlier(destination) and not os.path.isdir(os.path.join(destination, INPUTS[0])):
+        raise UsageError(f"{destination} has data that are not of this command; name another")
     problems: List[str] = []
     splits = read(task, source, problems)
     if problems and not skip_malformed:
@@ -80,17 +81,16 @@ def unknown_summary(task: GlueTask, folder: str, splits: Iterable[str]) -> Itera
         yield from unknown_lines(split, shares, "cannot tell them apart")
 
 
+def _earlier(folder: str) -> List[str]:
+    """Return what an earlier run has written, whose subwords may be of another kind."""
+    models = [model.name for model in subwords.SUBWORD_MODELS.values()]
+    names = (*INPUTS, "label", *models, subwords.VERSION, subwords.DICTIONARY)
+    return [path for name in names if os.path.exists(path := os.path.join(folder, name))]
+
+
 def _clear(folder: str) -> None:
-    """Remove what an earlier run has written, whose subwords may be of another kind."""
-    models = (model.name for model in subwords.SUBWORD_MODELS.values())
-    for name in (*models, subwords.VERSION, subwords.DICTIONARY):
-        with suppress(FileNotFoundError):
-            os.remove(os.path.join(folder, name))
-    for name in (*INPUTS, "label"):
-        part = os.path.join(folder, name)
-        for file in os.listdir(part) if os.path.isdir(part) else ():
-            if file.endswith((".bin", ".idx", ".label", subwords.DICTIONARY)):
-                os.remove(os.path.join(part, file))
+    for path in _earlier(folder):
+        shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
 
 
 def _write_inputs(

@@ -312,6 +312,9 @@ def test_a_folder_may_be_prepared_again_with_subwords_of_another_kind(text, mnli
         prepare(*mnli, folder, output)
         assert subwords.load(output).name == name
     assert not (tmp_path / "bin/wordpiece.json").exists()
+    with pytest.raises(UsageError, match="pieces has data that are not of this command"):
+        prepare(*mnli, text, pieces)
+    assert subwords.load(pieces).name == "sentencepiece.model"
 
 
 def test_malformed_lines_are_refused_or_named(text, raw, tmp_path, posenc):
