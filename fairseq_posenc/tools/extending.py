@@ -66,9 +66,6 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
     Args:
         limits: new lengths by ``max_source_positions``, ``max_target_positions`` or, of BERT
             models, ``max_positions``.
-
-    Returns:
-        What was done, one line each.
     """
     refuse_inputs(output, [path])
     state = read_trained(path)

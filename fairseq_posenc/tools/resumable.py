@@ -33,15 +33,12 @@ def only_process(folder: str, say: Callable[[str], object]) -> Iterator[None]:
 def begin_or_continue(
     folder: str, settings: Dict[str, Any], results: Iterable[str], command: str, made: str = ""
 ) -> bool:
-    """Note the settings in a folder, or make sure that it was begun with the same ones.
+    """Note the settings in a folder, or return whether it was begun with the same ones.
 
     Args:
         settings: all that decides about its content, as JSON.
         results: names of files; without any of them, the settings may still change.
         made: folder of what was made on the way, which is removed if the settings change.
-
-    Returns:
-        Whether it was begun with the same settings.
     """
     path = os.path.join(folder, SETTINGS)
     try:

@@ -51,9 +51,6 @@ def predict(
     """Predict, score and write; the arguments are the options of ``posenc predict``.
 
     Writes ``predictions.<subset>.<suffix>`` and, last, ``score.json``.
-
-    Returns:
-        What ``score.json`` holds.
     """
     begin = time.perf_counter()
     model, task = load(path, data)

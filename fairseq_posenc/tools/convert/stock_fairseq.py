@@ -46,9 +46,6 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
     learned vectors, which holds any others up to ``--max-source-positions`` and
     ``--max-target-positions``. The model's options are plain values, so that torch ≥ 2.6, which
     reads nothing else, loads the file without the plugin. The optimizer's state is left out.
-
-    Returns:
-        What the user should know, one line each.
     """
     if os.path.exists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")

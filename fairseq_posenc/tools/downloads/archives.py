@@ -94,9 +94,6 @@ def unpack(path: str, folder: str) -> int:
     Every file gets its name only when it is whole; what is there under that name is replaced.
     Links become copies of the files that they point to.
 
-    Returns:
-        The number of files.
-
     Raises:
         UsageError: as :func:`check_archive`, or the file has no known kind, a path leaves the
             folder, or the folder cannot be written; then no file is touched.

@@ -51,9 +51,6 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
 
     Args:
         any_size: take test sets that are not GLUE's.
-
-    Returns:
-        A line per file: where it is from.
     """
     best = best_cells([cell for cell in read_cells(folder, fine_tuning=True) if cell.row == row])
     lines: Dict[str, List[str]] = {}

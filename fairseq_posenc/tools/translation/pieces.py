@@ -61,9 +61,6 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
         files: raw text, one sentence a line.
         size: pieces; small text gives fewer. None: 4,000, 10,000 or 32,000 by the number of lines,
             and one for each character.
-
-    Returns:
-        The number of pieces.
     """
     total, characters = _count(files)
     least = len(characters | {"\u2581", *_ALONE})

@@ -55,9 +55,6 @@ def write_setting(
 
     Args:
         options: of the function of that name.
-
-    Returns:
-        The numbers of pairs read and written.
     """
     read = 0
 

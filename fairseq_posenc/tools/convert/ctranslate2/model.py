@@ -55,9 +55,6 @@ def to_ctranslate2(
         quantization: ``int8``, ``float16`` and so on, see CTranslate2; None: ``float32``.
         positions: most tokens of a sentence, BOS and EOS included, for which positions are
             written; None: 1,024, or what the model was trained for, if that is more.
-
-    Returns:
-        What the user should know, one line each.
     """
     accepted = import_ctranslate2().specs.model_spec.ACCEPTED_MODEL_TYPES
     if quantization not in (None, *accepted):

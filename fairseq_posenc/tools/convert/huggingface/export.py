@@ -25,11 +25,7 @@ _LONGEST = 200
 
 
 def to_safetensors(path: str, output: str, data: str, force: bool = False) -> List[str]:
-    """Write any model of ours as safetensors and JSON, with its dictionaries and subwords.
-
-    Returns:
-        What the user should know, one line each.
-    """
+    """Write any model of ours as safetensors and JSON, with its dictionaries and subwords."""
     check_folder(output, DESCRIPTION, "of posenc export", force)
     safetensors()
     source = read_checkpoint(path, ALL)
@@ -48,9 +44,6 @@ def to_huggingface(
     Args:
         data: folder of the binarised data of the training, with dictionaries and subwords.
         check: compare its scores with ours on sentences of the data, which takes transformers.
-
-    Returns:
-        What the user should know, one line each.
     """
     check_folder(output, DESCRIPTION, "of posenc export", force)
     safetensors()

@@ -34,9 +34,6 @@ def import_model(
 
     Args:
         text: a file with a sentence a line, on which transformers must give the same scores.
-
-    Returns:
-        What the user should know, one line each.
     """
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}")

@@ -130,11 +130,7 @@ def tokenizer_files(folder: str) -> Dict[str, str]:
 def copy_tokenizer(
     source: ExportSource, dictionary: Dictionary, data: str, folder: str
 ) -> List[str]:
-    """Copy the tokenizer that came with an imported model, if the dictionary is still its own.
-
-    Returns:
-        What the user should know, one line each.
-    """
+    """Copy the tokenizer that came with an imported model, if the dictionary is still its own."""
     tokenizer = os.path.join(data, HF_TOKENIZER)
     if not os.path.isdir(tokenizer):
         raise source.refusal(

@@ -55,9 +55,6 @@ def write_tokenizers(
 
     Args:
         sentences: of the data by its stacks, as ``read_sentences`` returns them.
-
-    Returns:
-        What the user should know, one line each.
     """
     first, *further = dictionaries
     folders = {first: folder}
