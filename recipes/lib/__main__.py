@@ -32,14 +32,11 @@ def main() -> int:
         # … --help | head, --plan | head: nobody reads on, nor what Python prints at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (UsageError, OSError) as error:
-        print(f"{os.path.basename(script.path)}: error: {error}", file=sys.stderr, flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print(
-            f"{os.path.basename(script.path)}: interrupted; start again to go on", file=sys.stderr
-        )
-        return exit_status()
+    except (UsageError, OSError, KeyboardInterrupt) as error:
+        status = exit_status()  # of a signal that may have made a program fail
+        ending = "interrupted; start again to go on" if status else f"error: {error}"
+        print(f"{os.path.basename(script.path)}: {ending}", file=sys.stderr, flush=True)
+        return status or 1
     return 0
 
 

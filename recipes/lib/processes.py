@@ -9,6 +9,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Tuple
@@ -29,6 +30,16 @@ def end_on_signals() -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end_all)
+    sys.unraisablehook = _say_unraisable
+
+
+def _say_unraisable(unraisable: Any) -> None:
+    """Say nothing of Interrupted where Python lets no error out, as in hooks of a fork.
+
+    The program that is started next is ended at once.
+    """
+    if not isinstance(unraisable.exc_value, Interrupted):
+        sys.__unraisablehook__(unraisable)
 
 
 def _end_all(number: int, frame: Optional[FrameType]) -> None:

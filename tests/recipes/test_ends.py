@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -69,6 +71,32 @@ def test_a_signal_to_a_recipe_ends_its_training_and_the_next_start_goes_on(own, 
     assert recipe.returncode == 0 and "1 cells, 0 finished before" in printed, printed
     assert (tmp_path / "run/shaw/seed1/score.json").exists()
     assert not list((tmp_path / "run").rglob("*part*"))
+
+
+LOST = """
+import os, signal, sys
+from types import SimpleNamespace
+from fairseq_posenc.errors import UsageError
+from recipes.lib import __main__ as program
+from recipes.lib.processes import call
+
+def work(*_):
+    os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGHUP))
+    if call(["sleep", "20"]):
+        raise UsageError("sleep failed")
+
+program.KINDS["kind"] = "kind"
+sys.modules["kind"] = SimpleNamespace(main=work)
+program.read_script = lambda _: (SimpleNamespace(recipe_kind="kind", path="own.sh"), [])
+sys.exit(program.main())
+"""
+
+
+def test_a_signal_that_comes_where_python_lets_no_error_out_interrupts():
+    """Its error is lost there, and the program that is ended failed, it was said."""
+    ended = subprocess.run([sys.executable, "-c", LOST], capture_output=True, encoding="utf-8")
+    assert ended.stderr == "own.sh: interrupted; start again to go on\n"
+    assert ended.returncode == 128 + signal.SIGHUP
 
 
 def test_a_recipe_that_was_started_to_ignore_the_end_of_its_terminal_goes_on(own, tmp_path):
