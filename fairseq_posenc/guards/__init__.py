@@ -34,7 +34,8 @@ When the models are imported, these places of fairseq are replaced, once (a test
 - ``checkpoint_utils.save_checkpoint``, ``checkpoint_utils._torch_persistent_save`` and
   ``checkpoint_utils.PathManager`` (its ``copy``): no half checkpoint has the name of a whole one,
   and a full disk is told in one line (``saving``)
-- ``EpochBatchIterator.first_batch``, where a set has none (``training_start``)
+- ``EpochBatchIterator.first_batch``, where a set has none, and ``data_utils.batch_by_size``, where
+  a sample is longer than a batch may be (``training_start``)
 - ``models.build_model``, which knows the task and the model (``task_models``)
 - ``distributed.utils.infer_init_method``, by which fairseq starts workers: it needs GPUs
   (``training_start``)

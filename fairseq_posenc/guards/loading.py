@@ -92,6 +92,7 @@ def install_loading_patches() -> None:
     patch_batches()
     training_start.patch_start()
     training_start.patch_first_batch()
+    training_start.patch_batches_of_tokens()
     saving.patch_saving()
     scoring.patch_scoring()
     # the object that a worker sends the others when a run is resumed holds options, which torch

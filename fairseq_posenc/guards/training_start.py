@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.data import data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.distributed import utils as distributed_utils
 from fairseq.tasks import FairseqTask
@@ -73,6 +74,25 @@ def patch_start() -> None:
     FairseqTask.filter_indices_by_size = filter_indices_by_size
 
 
+def patch_batches_of_tokens() -> None:
+    """Let fairseq say in one line that a sample has more tokens than a batch may have."""
+    make_batches = data_utils.batch_by_size
+
+    @functools.wraps(make_batches)
+    def batch_by_size(*args: Any, **limits: Any) -> Any:
+        try:
+            return make_batches(*args, **limits)
+        except AssertionError as error:
+            if "max_tokens" not in str(error):
+                raise
+            raise UsageError(
+                f"a sample has more tokens than a batch may have, {limits.get('max_tokens')}: "
+                "raise --max-tokens, for validation --max-tokens-valid"
+            ) from None
+
+    data_utils.batch_by_size = batch_by_size
+
+
 def patch_first_batch() -> None:
     """Let fairseq say why a small set has no batch; its own advice is about long samples."""
     first: Any = EpochBatchIterator.first_batch
@@ -80,9 +100,9 @@ def patch_first_batch() -> None:
     def first_batch(self: EpochBatchIterator) -> Any:
         if not len(self.frozen_batches):
             raise UsageError(
-                "a set has no batch: fairseq leaves out what is less than "
-                "--required-batch-size-multiple, 8 samples by default; give "
-                "--required-batch-size-multiple 1"
+                "a set has no batch: fairseq leaves out samples that are too long, and what is "
+                "then less than --required-batch-size-multiple, 8 samples by default; raise "
+                "--max-tokens and the like, or give --required-batch-size-multiple 1"
             )
         return first.fget(self)
 

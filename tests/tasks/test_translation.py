@@ -105,6 +105,17 @@ def test_batches_that_fairseq_keeps_are_those_of_the_first_epoch(task, option):
     assert (batches[0] == batches[1]) == (option is None)
 
 
+@pytest.mark.parametrize("length", [9, 30])
+def test_a_sample_longer_than_a_batch_may_be_is_told_in_one_line(task, tmp_path, length):
+    for language in ("en", "de"):
+        binarise(tmp_path / "0" / f"train.en-de.{language}", [[4, 2], [4] * length + [2]])
+    task.load_dataset("train")
+    options = {"dataset": task.dataset("train"), "disable_iterator_cache": True}
+    told = "a sample has more tokens than a batch may have, 8: raise --max-tokens"
+    with pytest.raises(UsageError, match=told):
+        _ = task.get_batch_iterator(**options, max_tokens=8).first_batch
+
+
 def test_a_set_too_small_for_a_batch_is_answered_with_what_helps(task, tmp_path):
     for language in ("en", "de"):
         binarise(tmp_path / "0" / f"train.en-de.{language}", [[4, 2]] * 3)

@@ -16,7 +16,7 @@ from fairseq.data.multilingual.multilingual_utils import augment_dictionary
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY
 from torch.overrides import TorchFunctionMode
 
-from fairseq_posenc.checkpoints.groups import as_dict
+from fairseq_posenc.checkpoints.groups import group_options
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
 from fairseq_posenc.data.languages import languages_of
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
@@ -159,8 +159,10 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
     """
     check_options(state, path, builds=False)
     try:
-        options = Namespace(**as_dict(state["cfg"]["model"]))
-        arch, task_options = options.arch, as_dict(state["cfg"]["task"])
+        options = Namespace(**group_options(state, "model"))
+        task_options = group_options(state, "task")
+        # a model that is configured by Hydra alone has no arch
+        arch = getattr(options, "arch", None) or options._name
         state["model"].keys()
     except (KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is not a checkpoint of fairseq-train") from None

@@ -1,6 +1,7 @@
 """Export to stock fairseq: what loads without the plugin translates as ours does, or is refused."""
 
 import json
+from argparse import Namespace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from fairseq.models.transformer import TransformerModel
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
 from fairseq_posenc.tools.convert.stock_fairseq import to_fairseq
 
 INSIDE = "inside self-attention"
@@ -213,3 +215,14 @@ def test_an_option_of_another_program_is_refused(posenc, tmp_path, program, opti
     command = f"--path a.pt --to {program} --data bin --output {tmp_path}/b {option}"
     with pytest.raises(UsageError, match=f"{option.split()[0]} is for --to "):
         posenc("export", *command.split())
+
+
+@pytest.mark.parametrize("state", [
+    {"args": Namespace(arch="transformer", task="translation")},  # fairseq 0.9
+    {"cfg": {"model": {"_name": "transformer_lm"}, "task": {}}},
+    {"args": None, "cfg": {"model": Namespace(arch="roberta"), "task": {}}},
+])  # fmt: skip
+def test_models_of_stock_fairseq_are_told_how_they_can_be_exported(tmp_path, state):
+    torch.save({**state, "model": {"a": torch.zeros(1)}}, tmp_path / "model.pt")
+    with pytest.raises(UsageError, match=r"not --arch '?\w+.*; train from it with one of these"):
+        read_checkpoint(str(tmp_path / "model.pt"), ALL)
