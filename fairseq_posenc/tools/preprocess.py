@@ -30,9 +30,7 @@ class Pool:
     """What fairseq uses of ``multiprocessing.Pool``."""
 
     def __init__(self, processes: int):
-        self._executor = ProcessPoolExecutor(
-            processes, initializer=exit_with_parent, initargs=(os.getpid(),)
-        )
+        self._executor = ProcessPoolExecutor(processes, initializer=exit_with_parent)
 
     def apply_async(
         self, function: Callable, args: Sequence[Any] = (), kwds: Optional[Dict[str, Any]] = None

@@ -1,8 +1,8 @@
 """Several processes that work on chunks of text, in order and with little read ahead."""
 
+import multiprocessing
 import os
 import threading
-import time
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -37,9 +37,7 @@ def in_order(
         return
     waiting: deque = deque()
     try:
-        with ProcessPoolExecutor(
-            workers, initializer=exit_with_parent, initargs=(os.getpid(),)
-        ) as pool:
+        with ProcessPoolExecutor(workers, initializer=exit_with_parent) as pool:
             for item in items:
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > _AHEAD * workers:
@@ -63,15 +61,16 @@ def map_lists(
         yield from results
 
 
-def exit_with_parent(parent: int) -> None:
-    """Let this process, a child of ``parent``, end when that one was killed.
+def exit_with_parent() -> None:
+    """Let this process end when the one that started it was killed.
 
-    Without this a child whose parent was killed would wait forever.
+    Without this it would wait forever. The system's parent may be another one: a fork server.
     """
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this is no main process
 
     def wait() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
