@@ -6,7 +6,6 @@ fairseq writes so that it cannot read them again. Text with carriage returns ins
 fairseq would divide there, is refused.
 """
 
-import os
 import re
 from argparse import Namespace
 from concurrent.futures import ProcessPoolExecutor
