@@ -276,3 +276,21 @@ def test_embeddings_have_no_dropout_where_there_is_to_be_none(build_model, batch
         assert [count == 0 for count in zeros] == [spared, spared]
         # that of the layers stays
         assert model.encoder.layers[0].dropout_module.p == 0.9
+
+
+@each_encoding
+def test_deterministic_mode_of_torch_changes_no_gradient(build, batch, encoding):
+    def gradients():
+        model = build(encoding).train()
+        torch.manual_seed(1)
+        log_probabilities(model, *batch).square().sum().backward()
+        return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+    expected = gradients()
+    torch.use_deterministic_algorithms(True)  # memory that is not written to is NaN, too
+    try:
+        found = gradients()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(found[name], gradient) for name, gradient in expected.items())
