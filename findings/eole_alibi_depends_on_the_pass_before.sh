@@ -12,10 +12,12 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
+# to compile what is not imported takes half a minute of the CPU
+install() { "$work/env/bin/pip" -qq install --no-compile "$@"; }
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
+install "torch==2.13.0+cpu" 2>/dev/null || install "torch==2.13.0"
 # the module alone is loaded, which needs none of what these depend on
-"$work/env/bin/pip" -qq install --no-deps eole==0.6.4 OpenNMT-py==3.5.1 numpy==2.4.6
+install --no-deps eole==0.6.4 OpenNMT-py==3.5.1 numpy==2.4.6
 "$work/env/bin/python" - <<'END'
 import importlib.util
 import sysconfig

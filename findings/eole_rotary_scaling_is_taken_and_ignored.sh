@@ -11,11 +11,13 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
+# to compile what is not imported takes half a minute of the CPU
+install() { "$work/env/bin/pip" -qq install --no-compile "$@"; }
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
+install "torch==2.13.0+cpu" 2>/dev/null || install "torch==2.13.0"
 # two modules alone are imported, which need none of what else eole depends on
-"$work/env/bin/pip" -qq install numpy==2.4.6 pydantic==2.14.4 PyYAML==6.0.4
-"$work/env/bin/pip" -qq install --no-deps eole==0.6.4
+install numpy==2.4.6 pydantic==2.14.4 PyYAML==6.0.4
+install --no-deps eole==0.6.4
 "$work/env/bin/python" -W ignore - 2>"$work/messages" <<'END'
 import importlib.metadata
 import types

@@ -12,9 +12,11 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
+# to compile what is not imported takes half a minute of the CPU
+install() { "$work/env/bin/pip" -qq install --no-compile "$@"; }
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
-"$work/env/bin/pip" -qq install setuptools==80.10.2 wheel==0.48.0 cython==3.3.1 numpy==1.26.4 cffi==2.1.0 hydra-core==1.3.2 \
+install "torch==2.13.0+cpu" 2>/dev/null || install "torch==2.13.0"
+install setuptools==80.10.2 wheel==0.48.0 cython==3.3.1 numpy==1.26.4 cffi==2.1.0 hydra-core==1.3.2 \
     omegaconf==2.3.0 regex==2026.11.15 sacrebleu==2.6.0 tqdm==4.70.1 bitarray==3.12.3 scikit-learn==1.9.1 packaging==26.3
 cd "$work"
 export PATH=$work/env/bin:$PATH PYTHONWARNINGS=ignore TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1

@@ -15,12 +15,14 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
+# to compile what is not imported takes half a minute of the CPU
+install() { "$work/env/bin/pip" -qq install --no-compile "$@"; }
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
+install "torch==2.13.0+cpu" 2>/dev/null || install "torch==2.13.0"
 # what reading text needs; importlib_metadata it needs without saying so
-"$work/env/bin/pip" -qq install numpy==2.4.6 importlib_metadata==10.2.0 packaging==26.4 PyYAML==6.0.4 \
+install numpy==2.4.6 importlib_metadata==10.2.0 packaging==26.4 PyYAML==6.0.4 \
     sentencepiece==0.2.3 subword-nmt==0.3.8 tensorboard==2.20.0 matplotlib==3.11.2
-"$work/env/bin/pip" -qq install --no-deps joeynmt==2.3.0
+install --no-deps joeynmt==2.3.0
 cd "$work"
 env/bin/python - <<'END' 2>&1 | grep -v Warning
 import joeynmt

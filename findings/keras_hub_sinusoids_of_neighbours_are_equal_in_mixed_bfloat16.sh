@@ -12,11 +12,13 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
+# to compile what is not imported takes half a minute of the CPU
+install() { "$work/env/bin/pip" -qq install --no-compile "$@"; }
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
-"$work/env/bin/pip" -qq install numpy==2.4.6 keras==3.15.1 regex==2026.11.19 tokenizers==0.23.3 safetensors==0.8.0
+install "torch==2.13.0+cpu" 2>/dev/null || install "torch==2.13.0"
+install numpy==2.4.6 keras==3.15.1 regex==2026.11.19 tokenizers==0.23.3 safetensors==0.8.0
 # it requires tensorflow, which nothing here needs
-"$work/env/bin/pip" -qq install --no-deps keras-hub==0.32.0
+install --no-deps keras-hub==0.32.0
 KERAS_HOME=$work KERAS_BACKEND=torch CUDA_VISIBLE_DEVICES="" "$work/env/bin/python" - <<'END'
 import keras
 import keras_hub

@@ -14,8 +14,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
-"$work/env/bin/pip" -qq install pymarian==1.12.42 ctranslate2==4.8.5 transformers==5.24.0 numpy==2.4.6
+"$work/env/bin/pip" -qq install --no-compile "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
+"$work/env/bin/pip" -qq install --no-compile pymarian==1.12.42 ctranslate2==4.8.5 transformers==5.24.0 numpy==2.4.6
 cd "$work"
 env/bin/python - 2>log <<'END'
 import random

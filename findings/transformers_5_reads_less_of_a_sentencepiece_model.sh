@@ -13,7 +13,9 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
-"$work/env/bin/pip" -qq install transformers==5.24.0 sentencepiece==0.2.3 protobuf==7.36.2
+# to compile what is not imported takes half a minute of the CPU
+install() { "$work/env/bin/pip" -qq install --no-compile "$@"; }
+install transformers==5.24.0 sentencepiece==0.2.3 protobuf==7.36.2
 cd "$work" && env/bin/python - 2>messages <<'END'
 import pathlib
 import random

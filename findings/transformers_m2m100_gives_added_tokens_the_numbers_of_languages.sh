@@ -14,9 +14,11 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
+# to compile what is not imported takes half a minute of the CPU
+install() { "$work/env/bin/pip" -qq install --no-compile "$@"; }
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
-"$work/env/bin/pip" -qq install numpy==2.4.6 transformers==5.24.0 sentencepiece==0.2.3
+install "torch==2.13.0+cpu" 2>/dev/null || install "torch==2.13.0"
+install numpy==2.4.6 transformers==5.24.0 sentencepiece==0.2.3
 cd "$work"
 HF_HUB_OFFLINE=1 "$work/env/bin/python" - <<'END_OF_PYTHON'
 import json

@@ -12,8 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/env"
 # the build for a CPU where the package index has it: the other one is several GB
-"$work/env/bin/pip" -qq install "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
-"$work/env/bin/pip" -qq install numpy==2.4.6 transformers==5.24.0 gguf==0.19.0 accelerate==1.15.0
+"$work/env/bin/pip" -qq install --no-compile "torch==2.13.0+cpu" 2>/dev/null || "$work/env/bin/pip" -qq install "torch==2.13.0"
+"$work/env/bin/pip" -qq install --no-compile numpy==2.4.6 transformers==5.24.0 gguf==0.19.0 accelerate==1.15.0
 cd "$work" && env/bin/python - 2>messages <<'END'
 import gguf
 import torch
