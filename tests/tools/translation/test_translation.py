@@ -36,7 +36,9 @@ def text(tmp_path):
 
 def options(text, **changes):
     files = {split: str(text / split) for split in PAIRS}
-    changes = {"output": str(text / "bin"), "bpe": 20, "ratio": 9, **files, **changes}
+    changes = {"output": str(text / "bin"), "bpe": 20, **files, **changes}
+    if changes["train"]:
+        changes = {"ratio": 9, **changes}
     return TranslationOptions("en", "fr", **changes)
 
 
