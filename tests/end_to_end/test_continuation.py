@@ -62,6 +62,17 @@ def test_a_run_that_has_ended_stays_as_it_is(cape, trains, training):
     assert (cape / "checkpoint_last.pt").read_bytes() != before
 
 
+def test_a_run_that_is_validated_by_bleu_is_resumed(trains, training, tmp_path):
+    # its meters hold counts by order of n-gram
+    bleu = "--eval-bleu --eval-tokenized-bleu --best-checkpoint-metric bleu".split()
+    bleu += ["--maximize-best-checkpoint-metric", "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}']
+    bleu += ["--save-dir", tmp_path]
+    trains(*training(*bleu, "--max-update", "1"))
+    start = ["--finetune-from-model", tmp_path / "checkpoint_last.pt", "--save-dir"]
+    trains(*training(*start, tmp_path / "fine", *BRIEF, "1"))
+    assert '"valid_bleu"' in trains(*training(*bleu, "--max-update", "2"))
+
+
 def test_no_other_training_writes_over_a_run(cape, trains, training, refuses, tmp_path):
     last = cape / "checkpoint_last.pt"
     before, rotary = last.read_bytes(), ["--position-encoding", "rotary", *BRIEF, "3"]
