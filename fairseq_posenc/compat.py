@@ -133,15 +133,28 @@ def portable_architecture(architecture: Callable[[Any], None]) -> Callable[[Any]
     return set_options
 
 
+def let_stock_encoders_compute() -> None:
+    """Keep encoder layers of stock models from the fused kernel that fairseq 0.12.2 has for them.
+
+    torch takes other arguments since, and a loaded post-norm model that meets padding would end in
+    a RuntimeError.
+    """
+    from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+    never = property(lambda layer: False, lambda layer, value: None)
+    setattr(TransformerEncoderLayerBase, "can_use_fastpath", never)  # noqa: B010
+
+
 def let_generate_log() -> None:
     """Let ``fairseq-generate`` log its options into its output, as it means to.
 
-    fairseq's fork sets up a log where it imports wav2vec, so that what this program asks for has no
-    effect. The other programs have asked already when models are imported: theirs stays.
+    fairseq sets up a log where it imports tasks of speech, its fork where it imports wav2vec, so
+    that what this program asks for has no effect. The other programs have asked already when models
+    are imported: theirs stays.
     """
     programs = ("train", "generate", "interactive", "validate", "eval_lm", "hydra_train")
     running = [name for name in programs if f"fairseq_cli.{name}" in sys.modules]
-    if running == ["generate"] and logging.root.level == logging.DEBUG:
+    if running == ["generate"] and logging.root.level in (logging.DEBUG, logging.INFO):
         logging.root.handlers.clear()
 
 

@@ -140,7 +140,8 @@ def run(name, words, environment, folder):
     os.environ.update(environment)
     random.seed()
     sys.path[0] = folder if name == "python" else REAL
-    sys.path[1:1] = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [os.path.abspath(path) for path in paths if path]  # as Python makes them
     sys.argv = [os.path.join(REAL, name), *words]
     if name == "python":
         sys.argv = words[1:]

@@ -63,6 +63,8 @@ When the models are imported, these places of fairseq are replaced, once (a test
 - ``data_utils.np``, ``language_pair_dataset.np`` and ``token_block_dataset.np``: names that NumPy
   has no longer (``compat.py``)
 - ``NanDetector.add_hooks``, with which fairseq looks for NaN (``compat.py``)
+- ``TransformerEncoderLayerBase.can_use_fastpath``, by which encoders call a fused kernel as torch
+  no longer has it (``compat.py``)
 
 The package's own path answers ``utils.import_user_module``, where it was imported before.
 """

@@ -4,7 +4,12 @@ Importing them makes loading checkpoints safe, mends what newer libraries broke,
 tasks and optimizers that go with them, as ``from_pretrained`` and ``--user-dir`` need.
 """
 
-from fairseq_posenc.compat import lend_old_numpy, let_fairseq_find_nan, let_generate_log
+from fairseq_posenc.compat import (
+    lend_old_numpy,
+    let_fairseq_find_nan,
+    let_generate_log,
+    let_stock_encoders_compute,
+)
 from fairseq_posenc.criterions.label_smoothing import patch_label_smoothing
 from fairseq_posenc.errors import print_errors_in_one_line
 from fairseq_posenc.guards.configuration import patch_configurations
@@ -21,6 +26,7 @@ __all__ = ["lamb", "masked_lm", "question_answering", "radam", "sentence_predict
 lend_old_numpy()
 let_fairseq_find_nan()
 let_generate_log()
+let_stock_encoders_compute()
 print_errors_in_one_line()
 install_loading_patches()
 patch_configurations()

@@ -12,7 +12,7 @@ FRENCH = dict(zip("the cat dog sleeps runs here today".split(),
                   "le chat chien dort court ici aujourd'hui".split()))  # fmt: skip
 
 
-@pytest.mark.parametrize("subwords, updates", [("--bpe", 160), ("--sentencepiece", 60)])
+@pytest.mark.parametrize("subwords, updates", [("--bpe", 200), ("--sentencepiece", 60)])
 def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords, updates):
     """The longer training learns the language; what the other translates is the same everywhere."""
     rng = random.Random(1)

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from recipes.exports import classes, consumer
 from recipes.exports.random_models import CLASSES, TYPES, write_checkpoint, write_data
+
+pytest.importorskip("transformers")
+from recipes.exports import classes, consumer
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "huggingface.md"
 
@@ -20,7 +22,6 @@ def cells(text):
 
 
 def test_models_go_to_the_consumers_that_are_here_and_come_back(monkeypatch):
-    pytest.importorskip("transformers")
     pytest.importorskip("ctranslate2")
     chosen = {name: CLASSES[name] for name in ("FSMT", "M2M100", "Roberta", "MPNet", "Bloom")}
     monkeypatch.setattr(classes, "CLASSES", chosen)

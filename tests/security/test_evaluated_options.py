@@ -10,6 +10,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import option_checks
 from fairseq_posenc.tools.bert.predict import load_any
+from tests.security.ways import of_task
 
 # by some model or task of fairseq's
 EVALUATED = """adafactor_eps adam_betas adamax_betas adaptive_input_cutoff adaptive_softmax_cutoff
@@ -56,7 +57,7 @@ def test_a_command_in_an_option_that_is_evaluated_is_not_run(trained, witness, q
             option_checks.check_options(trained.state(cfg=changed), "a.pt")
         except UsageError:
             continue  # it must be a number
-        cfg = {**changed, "task": {**cfg["task"], name: command}}
+        cfg = {**changed, "task": {**cfg["task"], **of_task(cfg, {name: command})}}
         args = {**args, name: command}
     assert command in str(args)
     for parts in ({"cfg": cfg}, {"args": argparse.Namespace(**args), "cfg": None}):

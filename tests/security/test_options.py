@@ -20,6 +20,7 @@ from tests.security.ways import (
     as_dict,
     export_it,
     from_transformer,
+    of_task,
     set_option,
 )
 
@@ -171,8 +172,9 @@ def test_files_that_a_checkpoint_names_are_not_opened(translation, tmp_path, out
     )
     del model.position_signature  # without it, a training may begin there
     cfg = {**translation.cfg, "model": model}
-    for group in ("common", "checkpoint", "generation", "task"):
+    for group in ("common", "checkpoint", "generation"):
         cfg[group] = {**cfg[group], **every}
+    cfg["task"] = {**cfg["task"], **of_task(cfg, every)}
     cfg["bpe"] = {"_name": "sentencepiece", "sentencepiece_model": str(fifo)}
     for parts in ({"cfg": cfg}, {"cfg": None, "args": model}):
         translation.save(**parts)

@@ -2,12 +2,22 @@
 
 import argparse
 
+import fairseq
 from fairseq import checkpoint_utils
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
 
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.bert.predict import load_any
 from fairseq_posenc.tools.convert.checkpoint import read_checkpoint
+
+
+def of_task(cfg, options):
+    """Return those of the options that a checkpoint's task may have besides its own."""
+    if fairseq.__version__ != "0.12.2":
+        return options  # unknown ones are dropped; 0.12.2 refuses to build the task
+    declared = TASK_DATACLASS_REGISTRY[cfg["task"]["_name"]].__dataclass_fields__
+    return {name: value for name, value in options.items() if name in declared}
 
 
 def as_dict(options):

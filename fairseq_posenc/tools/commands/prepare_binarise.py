@@ -28,4 +28,4 @@ def main() -> None:
         folder.output_type = FOLDER._replace(writes=("dict.*", "*.idx"))
         refuse_repeated(parser)
         check_outputs(parser, parser.parse_args())
-        preprocess([word for word in sys.argv[1:] if word != "--force"])
+        preprocess(sys.argv[1:])
