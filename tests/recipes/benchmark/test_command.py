@@ -99,14 +99,6 @@ def test_what_was_measured_stays_when_the_command_is_interrupted(command, tmp_pa
     assert "1 x 16" not in written
 
 
-def test_another_file_is_not_overwritten(command, tmp_path):
-    output = tmp_path / "speed.csv"
-    output.write_text('{"rounds": 5}')
-    with pytest.raises(UsageError, match="not a table; name another"):
-        command(f"--output {output}")
-    assert output.read_text() == '{"rounds": 5}' and not command.measured
-
-
 @pytest.mark.parametrize("words", WORDS)
 def test_too_little_memory_is_reported_and_other_errors_are_not_hidden(monkeypatch, words):
     def fail(*_):
