@@ -5,6 +5,7 @@ import gc
 import gzip
 import http.server
 import io
+import logging
 import os
 import resource
 import signal
@@ -36,6 +37,13 @@ os.environ["PYTHONWARNINGS"] = "ignore:semaphore_tracker:UserWarning"
 
 # What earlier tests left may wait, when it is collected, for threads that no forked process has.
 os.register_at_fork(after_in_child=gc.disable)
+
+
+@pytest.fixture(autouse=True)
+def logs_of_all_levels():
+    """Undo what an earlier test left: commands make logs quiet for the rest of their process."""
+    for name in ("fairseq", "fairseq_posenc"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 def pytest_addoption(parser):

@@ -1,7 +1,6 @@
 """The command posenc, in this process, and files for it."""
 
 import json
-import logging
 import sys
 
 import pytest
@@ -18,12 +17,7 @@ def posenc(monkeypatch, capsys):
         cli.main()
         return capsys.readouterr()
 
-    # some commands make these quiet for the rest of their process, which here is that of the tests
-    loggers = [logging.getLogger(name) for name in ("fairseq", "fairseq_posenc")]
-    levels = [logger.level for logger in loggers]
-    yield posenc
-    for logger, level in zip(loggers, levels):
-        logger.setLevel(level)
+    return posenc
 
 
 @pytest.fixture
