@@ -12,7 +12,8 @@ def options_by_length(chosen: Mapping[str, Any], length: int, decoder: bool) -> 
         decoder: whether the stack is a decoder.
     """
     values = {}
-    if chosen.get("drawn_below", 0) is None:
+    # None is `auto`; encodings without draws have no such option
+    if "drawn_below" in chosen and chosen["drawn_below"] is None:
         values["drawn_below"] = length
     if decoder and chosen.get("scale_method") == "dynamic":
         values["longest"] = length

@@ -85,13 +85,13 @@ def _post_norm_architecture(args):
     args.decoder_normalize_before = before
 
 
-def _architecture_of(layers: int, channels: int, ffn: int, heads: int):
-    sizes = {"layers": layers, "embed_dim": channels, "ffn_embed_dim": ffn}
-
+def _architecture_of(layers: int, channels: int, ffn_channels: int, heads: int):
     def architecture(args):
         """Set the options that are not set yet."""
-        for name, size in {**sizes, "attention_heads": heads}.items():
-            setattr(args, f"decoder_{name}", getattr(args, f"decoder_{name}", size))
+        args.decoder_layers = getattr(args, "decoder_layers", layers)
+        args.decoder_embed_dim = getattr(args, "decoder_embed_dim", channels)
+        args.decoder_ffn_embed_dim = getattr(args, "decoder_ffn_embed_dim", ffn_channels)
+        args.decoder_attention_heads = getattr(args, "decoder_attention_heads", heads)
         base_lm_architecture(args)
 
     return architecture

@@ -84,6 +84,7 @@ def probe(
         result["longer_word_order_accuracy"] = word_order(loaded, longer, pairs)
     for name, path, folder in tasks:
         classifier, task = load(path, folder)
+        task.load_dataset("valid")
         predicted = predictions(classifier.eval(), task, "valid", _ROWS_AT_ONCE)
         result[name] = task.score("valid", predicted)["accuracy"]
     return {**result, "signature": loaded.signature}

@@ -89,8 +89,14 @@ def _earlier(folder: str) -> List[str]:
 
 
 def _clear(folder: str) -> None:
+    """Remove it; what else is in its folders stays."""
     for path in _earlier(folder):
-        shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+        if not os.path.isdir(path):
+            os.remove(path)
+            continue
+        for file in os.listdir(path):
+            if file.endswith((".bin", ".idx", ".label", subwords.DICTIONARY)):
+                os.remove(os.path.join(path, file))
 
 
 def _write_inputs(

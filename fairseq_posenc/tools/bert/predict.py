@@ -164,8 +164,7 @@ def _languages(path: str, task: Any, folder: str, requested: Optional[Languages]
 
 
 def predictions(model: Any, task: Any, subset: str, max_tokens: int) -> List[Tuple[int, Any]]:
-    """Return what a task predicts for a subset, in the order of the examples' numbers."""
-    task.load_dataset(subset)
+    """Return what a task predicts for a loaded subset, in the order of the examples' numbers."""
     limits = utils.resolve_max_positions(task.max_positions(), model.max_positions())
     batches = task.get_batch_iterator(
         task.dataset(subset), max_tokens=max(max_tokens, task.max_positions()), max_positions=limits

@@ -76,8 +76,8 @@ def read_generate_output(
             raise _incomplete(path, letter, texts, total, options, log)
     if expected not in (None, total):
         raise UsageError(
-            f"the reference has {expected} lines, and {path} all {total} sentences of the data: "
-            "give the references of these sentences, one a line"
+            f"the reference has {expected} lines, and {path} all {total} sentences: give the "
+            "references of these sentences, one a line"
         )
     ordered = {letter: [texts[i] for i in sorted(texts)] for letter, texts in texts_of.items()}
     untagged, remarks = _without_tags(ordered)

@@ -296,7 +296,9 @@ def test_the_number_of_workers_changes_nothing(text, mnli, tmp_path, monkeypatch
 def test_a_folder_is_replaced_as_a_whole(text, mnli, raw, tmp_path):
     output = tmp_path / "bin"
     prepare(*mnli, text, str(output))
+    (output / "label" / "notes").touch()
     prepare(*raw("SST-2", ("a cat", "1")), text, str(output))
+    assert (output / "label" / "notes").exists()  # what is not its own
     assert len(sentence_folder.input_folders(str(output))) == 1
     assert not list(output.rglob("valid1.*"))
 

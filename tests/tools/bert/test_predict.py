@@ -9,7 +9,7 @@ from fairseq_posenc.tools.bert import predict as module
 
 def test_predictions_come_in_the_order_of_the_examples():
     task = SimpleNamespace(
-        load_dataset=lambda subset: None, dataset=lambda subset: range(4), max_positions=lambda: 16,
+        dataset=lambda subset: range(4), max_positions=lambda: 16,
         get_batch_iterator=lambda *_, **__: SimpleNamespace(
             next_epoch_itr=lambda shuffle: [[3, 1], [0, 2]]
         ),
