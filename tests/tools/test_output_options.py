@@ -9,29 +9,18 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
-from fairseq_posenc.tools.output_options import Parser, refuse_repeated
+from fairseq_posenc.tools.arguments import command_parser, key_value
+from fairseq_posenc.tools.output_options import FILE, FOLDER, PREFIX, OutputType, Parser, add_output
 
 COMMANDS = [name for name in cli.COMMANDS if name != "prepare"]
 COMMANDS += [f"prepare {name}" for name in cli.PREPARATIONS]
 # which write nothing, or (glue-submission) into the folder of the runs under names of their own
 WITHOUT = ["path", "encodings", "glue-submission", "prepare pairs files"]
 WITHOUT += ["prepare pairs operations"]
-# of fairseq's parsers, the options that name what is read
-READ = {
-    "profile-admin": ["finetune_from_model", "restore_file"],
-    "prepare binarise": ["trainpref", "srcdict"],
-}
-MORE = {"profile-admin": ["bin", "--arch", "transformer_tiny"]}
-WORDS = {"positive": "1", "whole_numbers": "1,2", "languages": "en,de", "key_value": "a=b"}
 
 
 class Found(Exception):
     """Has the parser of a command as its argument."""
-
-
-def main_of(command):
-    module = "_".join(command.replace("-", "_").split())
-    return importlib.import_module(f"fairseq_posenc.tools.commands.{module}").main
 
 
 def parser_of(command):
@@ -45,11 +34,12 @@ def parser_of(command):
         return really(parser, *_)
 
     really = argparse.ArgumentParser.parse_known_args
+    module = "_".join(command.replace("-", "_").split())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(argparse.ArgumentParser, "parse_known_args", found)
         patch.setattr(sys, "argv", [command, "word"])
         try:
-            main_of(command)()
+            importlib.import_module(f"fairseq_posenc.tools.commands.{module}").main()
         except Found as one:
             return one.args[0]
     raise AssertionError(f"posenc {command} has a parser that does not check outputs")
@@ -67,63 +57,6 @@ def leaves(command, parser):
 PARSERS = {
     name: one for word in COMMANDS for name, one in leaves(word, parser_of(word)).items()
 }  # fmt: skip
-OUTPUTS = [
-    (command, action)
-    for command, parser in PARSERS.items()
-    for action in parser._actions
-    if hasattr(action, "output_type")
-]
-
-
-def shown(one):
-    return one if isinstance(one, str) else one.option_strings[-1]
-
-
-every_output = pytest.mark.parametrize("command, output", OUTPUTS, ids=shown)
-
-
-def words_for(action, value):
-    many = action.nargs if isinstance(action.nargs, int) else 1
-    return [*action.option_strings[-1:], *[str(value)] * many]
-
-
-def line_with(command, **values):
-    """A command line with all that is required, and with values of some options."""
-    parser, words = PARSERS[command], []
-    chosen = {
-        group._group_actions[0].dest for group in parser._mutually_exclusive_groups
-        if group.required and not any(one.dest in values for one in group._group_actions)
-    }  # fmt: skip
-    for action in parser._actions:
-        kind = getattr(action.type, "__name__", "")
-        if action.dest in values:
-            words.append(words_for(action, values[action.dest]))
-        elif action.required or action.dest in chosen:
-            known = next(iter(action.choices)) if action.choices else WORDS.get(kind, "word")
-            words.append(words_for(action, known))
-    words.sort(key=lambda one: one[0].startswith("--"))  # arguments first: an option may take many
-    return [word for one in words for word in one] + MORE.get(command, [])
-
-
-def run(command, words, monkeypatch):
-    """Run a command to where its outputs are checked, or beyond."""
-    program = command
-    while program not in COMMANDS:
-        program, _, word = program.rpartition(" ")
-        words = [word, *words]
-    monkeypatch.setattr(sys, "argv", [program, *words])
-    main_of(program)()
-
-
-def inputs_of(command, output):
-    """The options that may name a file or folder to read."""
-    if command in READ:
-        return READ[command]
-    return [
-        one.dest for one in PARSERS[command]._actions
-        if one.dest != output.dest and one.nargs != 0 and not one.choices and one.dest != "corpus"
-        and getattr(one.type, "__name__", "key_value") == "key_value"
-    ]  # fmt: skip
 
 
 def test_every_command_marks_what_it_writes():
@@ -136,16 +69,28 @@ def test_every_command_marks_what_it_writes():
             assert action in marked or not writes, (command, names)
 
 
-@every_output
+TYPES = {"file": FILE, "folder": FOLDER, "prefix": PREFIX, "either": OutputType(None)}
+
+
+def parse(output_type, *words):
+    """Parse the options of a command that writes output of a type."""
+    parser = command_parser("")
+    add_output(parser, output_type)
+    parser.add_argument("--input", nargs="+")
+    parser.add_argument("--name")
+    parser.add_argument("--note", type=key_value, action="append")
+    return parser.parse_args([*map(str, words)])
+
+
+@pytest.mark.parametrize("output_type", TYPES.values(), ids=TYPES)
 @pytest.mark.parametrize("way", ["same", "dots", "link", "hard link", "folder's link"])
-def test_an_input_is_never_an_output(command, output, way, tmp_path, monkeypatch):
-    kind = output.output_type
-    if way == "hard link" and kind.is_folder:
+def test_an_input_is_never_an_output(output_type, way, tmp_path):
+    if way == "hard link" and output_type.is_folder:
         pytest.skip("folders have none")
     home = tmp_path / "home"
     home.mkdir()
     name = home / "it"
-    file = home / ("it.en" if kind.prefix else "it/test" if kind.is_folder else "it")
+    file = home / ("it.en" if output_type.prefix else "it/test" if output_type.is_folder else "it")
     file.parent.mkdir(exist_ok=True)
     file.write_text("a line\n")
     other = home / "other"
@@ -157,26 +102,60 @@ def test_an_input_is_never_an_output(command, output, way, tmp_path, monkeypatch
         (tmp_path / "linked").symlink_to(home)
         other = tmp_path / "linked" / "it"
     else:
-        target = other.with_name("other.en" if kind.prefix else "other")
-        link = os.link if way == "hard link" else os.symlink
-        link(file if kind.prefix else name, target)
-    for dest in inputs_of(command, output):
-        [action] = (one for one in PARSERS[command]._actions if one.dest == dest)
-        pair = getattr(action.type, "__name__", "") == "key_value"
-        values = {output.dest: name, dest: f"key={other}" if pair else other}
+        target = other.with_name("other.en" if output_type.prefix else "other")
+        link = os.symlink if way == "link" else os.link
+        link(file if output_type.prefix else name, target)
+    for words in (["--input", "x", other], ["--name", other], ["--note", f"key={other}"]):
         with pytest.raises(UsageError, match="and would be lost; name another"):
-            run(command, line_with(command, **values), monkeypatch)
-        assert file.read_text() == "a line\n"
+            parse(output_type, "--output", name, *words)
+    parse(output_type, "--output", name, "--name", home / "another")
 
 
-@every_output
-def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, monkeypatch):
-    if output.output_type.prefix:
-        pytest.skip("its files are found by their names")
+def test_what_is_replaced_in_a_folder_is_no_input(tmp_path):
+    for name in ("dict.en.txt", "text"):
+        (tmp_path / name).touch()
+    output_type = FOLDER._replace(writes=("dict.*",))
+    with pytest.raises(UsageError, match="and would be lost; name another"):
+        parse(output_type, "--output", tmp_path, "--name", tmp_path / "dict.en.txt")
+    parse(output_type, "--output", tmp_path, "--name", tmp_path / "text")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "profile-admin bin --arch transformer_tiny --output {} --restore-file {}",
+        "profile-admin bin --arch transformer_tiny --output {} --finetune-from-model {}",
+        "prepare binarise --destdir {} --trainpref {}",
+        "prepare binarise --destdir {} --srcdict {}",
+    ],
+)
+def test_parsers_of_fairseq_are_checked_too(posenc, tmp_path, words):
+    path = tmp_path / "it"
+    path.mkdir() if "destdir" in words else path.touch()
+    with pytest.raises(UsageError, match="and would be lost; name another"):
+        posenc(*words.format(path, path).split())
+
+
+@pytest.mark.parametrize("output_type", [FILE, FOLDER, OutputType(None)])
+def test_what_is_no_file_or_folder_is_not_replaced(output_type, tmp_path):
     place = tmp_path / "it"
-    place.write_text("") if output.output_type.is_folder else os.mkfifo(place)
+    place.write_text("") if output_type.is_folder else os.mkfifo(place)
     with pytest.raises(UsageError, match="is there, and not a"):
-        run(command, line_with(command, **{output.dest: place}), monkeypatch)
+        parse(output_type, "--output", place)
+
+
+def test_an_option_given_twice_is_refused_where_the_last_would_win(posenc, capsys):
+    """Of an option of fairseq-train, which profile-admin takes, a later value overrides."""
+    assert parse(FILE, "--note", "a=1", "--note", "b=2").note == [("a", "1"), ("b", "2")]
+    for flag in ("--output", "--input", "--name"):
+        with pytest.raises(SystemExit):
+            parse(FILE, flag, "1", flag, "2")
+        assert f"argument {flag}: given twice" in capsys.readouterr().err
+    admin = ["profile-admin", "bin", "--arch", "transformer_tiny", "--seed", "1", "--seed", "2"]
+    for flag, words in (("--output", admin), ("--destdir", ["prepare", "binarise"])):
+        with pytest.raises(SystemExit):
+            posenc(*words, flag, "a", flag, "b")
+        assert f"argument {flag}: given twice" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -191,27 +170,6 @@ def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, mo
 def test_a_blank_behind_a_comma_does_not_count(command, option, value):
     parse = next(a.type for a in PARSERS[command]._actions if option in a.option_strings)
     assert parse(value) == parse(value.replace(" ", ""))
-
-
-@pytest.mark.parametrize("command", PARSERS)
-def test_an_option_given_twice_is_refused_where_the_last_would_win(command, capsys):
-    """Of an option of fairseq-train, which profile-admin takes, a later value overrides."""
-    parser = PARSERS[command]
-    if isinstance(parser, Parser):
-        refuse_repeated(parser)
-    takes_fairseqs = command == "profile-admin"
-    actions = [
-        one for one in parser._actions
-        if isinstance(one, argparse._StoreAction) and one.option_strings
-        and (hasattr(one, "output_type") or not takes_fairseqs)
-    ]  # fmt: skip
-    assert actions or command in WITHOUT
-    for action in actions:
-        flag, word = action.option_strings[-1], WORDS.get(getattr(action.type, "__name__", ""), "1")
-        word = str([*action.choices][0]) if action.choices else word
-        with pytest.raises(SystemExit):
-            argparse.ArgumentParser.parse_known_args(parser, [flag, word, flag, word])
-        assert f"argument {'/'.join(action.option_strings)}: given twice" in capsys.readouterr().err
 
 
 def test_a_key_with_two_values_is_refused(fails):
