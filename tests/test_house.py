@@ -195,7 +195,7 @@ def test_imports_inside_the_toolbox_go_one_way_down():
 # Who opens files to write them: the context managers of tools/writing.py, whose way is tested
 # (tests/faults), and what writes into a folder that they gave.
 WRITING = ["writing.py", "archives.py", "save_folder.py"]
-WRITING += ["folders.py", "glue_submission.py", "model_card.py", "load.py", "pieces.py"]
+WRITING += ["folders.py", "model_card.py", "load.py", "pieces.py"]
 
 
 def test_what_is_written_goes_through_the_context_managers_that_keep_it_whole():

@@ -3,9 +3,9 @@
     posenc glue-submission runs/glue rel_scalar
 
 Of every task the run with the best score on the development set (of equals the first) has its
-predictions of the test set copied to <run folder>/<row>/submission/CoLA.tsv and so on, and all
-are zipped to <run folder>/<row>/submission.zip. The model of MNLI predicts AX, too. Scores of
-STS-B are cut to 0…5. Unless all eleven files can be written, none is.
+predictions of the test set zipped as CoLA.tsv and so on, to <run folder>/<row>/submission.zip. The
+model of MNLI predicts AX, too. Scores of STS-B are cut to 0…5. Unless all eleven files can be
+written, none is.
 """
 
 from fairseq_posenc.tools.arguments import command_parser

@@ -41,8 +41,8 @@ class Cell(NamedTuple):
     """One training, by its ``folder`` in that of the grid.
 
     ``options`` are the encoding and its options, which ``row`` names; ``seed`` is empty for what is
-    of all seeds of a row; translation has a ``setting``, fine-tuning a ``task`` and its learning
-    rate ``lr``. The state is ``finished``, ``begun`` (there is a checkpoint) or ``open``.
+    of all seeds of a row; the ``setting`` of fine-tuning is its task, and it has a learning rate,
+    ``lr``. The state is ``finished``, ``begun`` (there is a checkpoint) or ``open``.
 
     ``figures`` has, by test set or subset, its metrics; under ``training`` it has the facts of the
     training, under ``swap`` the figures of that analysis. It has no metrics before the training has
@@ -51,11 +51,10 @@ class Cell(NamedTuple):
     """
 
     folder: str
-    setting: Optional[str]
+    setting: str
     row: str
     options: str
     seed: str
-    task: Optional[str] = None
     lr: str = ""
     state: str = "open"
     figures: Mapping[str, Mapping[str, Any]] = {}
@@ -163,11 +162,8 @@ def _fine_tuning_cell(
     result, state = _result(path, description, TaskScore, "posenc predict")
     scores = result.scores if result else {}
     task = description["setting"]
-    cell = Cell(folder, **description, task=task, state=state, figures=scores)._replace(
-        setting=None
-    )
-    if result:
-        cell = cell._replace(failures=result.failures(cell.row, cell.seed))
+    failures = result.failures(description["row"], description["seed"]) if result else []
+    cell = Cell(folder, **description, state=state, figures=scores, failures=failures)
     # of a set without labels there is nothing to compare
     labelled = {subset: metrics for subset, metrics in scores.items() if metrics}
     names = sorted(

@@ -199,8 +199,8 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
         groups.setdefault(OurRow(setting, cell.row, cell.options), []).append(cell)
     measures = dict(table.measures)
     if table.fine_tuning:
-        tasks = {cell.task for cell in cells}
-        added = {name: measure for name, measure in FINE_TUNING.items() if measure.task in tasks}
+        tasks = {cell.setting for cell in cells}
+        added = {name: measure for name, measure in FINE_TUNING.items() if measure.setting in tasks}
         measures = {**measures, AVERAGE: Measure((), AVERAGE, digits=1), **added}
 
     entries: List[Entry] = []
@@ -242,17 +242,13 @@ def summarise(
     options of the encoding ``sinusoidal``, in the same setting and on equal hardware, of all
     ``cells``. So many seeds are ``planned_seeds``.
     """
-    row_cells = [
-        cell
-        for cell in row_cells
-        if measure.setting in (None, cell.setting) and measure.task in (None, cell.task)
-    ]
+    row_cells = [cell for cell in row_cells if measure.setting in (None, cell.setting)]
     values = _by_lr(row_cells, measure, cells)
     lr, average, part = "", statistics.mean, None
-    if measure.task and values:
+    if measure.setting in CHOICES and values:
         # as the paper: the learning rate that is best in development, and its median over seeds
-        subset, metric = CHOICES[measure.task]
-        choice = _by_lr(row_cells, Measure((subset,), metric, task=measure.task), cells)
+        subset, metric = CHOICES[measure.setting]
+        choice = _by_lr(row_cells, measure._replace(sets=(subset,), metric=metric), cells)
         candidates = {rate: figures for rate, figures in choice.items() if rate in values}
         lr = best_learning_rate(candidates) if candidates else ""
         average = statistics.median
@@ -322,7 +318,7 @@ def _by_lr(
 def _value(cell: Cell, measure: Measure) -> Optional[float]:
     values = [cell.figures.get(name, {}).get(measure.metric) for name in measure.sets]
     defined = [value for value in values if value is not None]
-    if not defined or (len(defined) < len(values) and not measure.task):
+    if not defined or (len(defined) < len(values) and measure.setting not in CHOICES):
         return None
     return statistics.mean(defined) / measure.unit
 

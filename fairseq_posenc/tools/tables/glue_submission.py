@@ -2,52 +2,44 @@
 
 import os
 import zipfile
-from typing import Dict, List, NamedTuple, Sequence
+from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.tables.cells import Cell, read_cells
 from fairseq_posenc.tools.tables.papers import CHOICES
-from fairseq_posenc.tools.writing import replacing, replacing_folder
+from fairseq_posenc.tools.writing import replacing
 
-
-class LeaderboardFile(NamedTuple):
-    """A file of the leaderboard: the task whose model makes it, of which split, and its rows."""
-
-    task: str
-    split: str
-    rows: int
-
-
-FILES: Dict[str, LeaderboardFile] = {
-    "CoLA": LeaderboardFile("CoLA", "test", 1063),
-    "SST-2": LeaderboardFile("SST-2", "test", 1821),
-    "MRPC": LeaderboardFile("MRPC", "test", 1725),
-    "STS-B": LeaderboardFile("STS-B", "test", 1379),
-    "QQP": LeaderboardFile("QQP", "test", 390965),
-    "MNLI-m": LeaderboardFile("MNLI", "test", 9796),
-    "MNLI-mm": LeaderboardFile("MNLI", "test1", 9847),
-    "QNLI": LeaderboardFile("QNLI", "test", 5463),
-    "RTE": LeaderboardFile("RTE", "test", 3000),
-    "WNLI": LeaderboardFile("WNLI", "test", 146),
-    "AX": LeaderboardFile("MNLI", "ax", 1104),
+# by file of the leaderboard: the task whose model makes it, of which split, and its rows
+FILES = {
+    "CoLA": ("CoLA", "test", 1063),
+    "SST-2": ("SST-2", "test", 1821),
+    "MRPC": ("MRPC", "test", 1725),
+    "STS-B": ("STS-B", "test", 1379),
+    "QQP": ("QQP", "test", 390965),
+    "MNLI-m": ("MNLI", "test", 9796),
+    "MNLI-mm": ("MNLI", "test1", 9847),
+    "QNLI": ("QNLI", "test", 5463),
+    "RTE": ("RTE", "test", 3000),
+    "WNLI": ("WNLI", "test", 146),
+    "AX": ("MNLI", "ax", 1104),
 }
 
 
 def best_cells(cells: Sequence[Cell]) -> Dict[str, Cell]:
     """Return by task the cell with the best score on the development set, if one has a score."""
     best: Dict[str, Cell] = {}
-    for task in {file.task for file in FILES.values()}:
+    for task in {task for task, _, _ in FILES.values()}:
         subset, metric = CHOICES[task]
-        scored = [cell for cell in cells if cell.task == task and cell.figures.get(subset)]
+        scored = [cell for cell in cells if cell.setting == task and cell.figures.get(subset)]
         if scored:
             best[task] = max(scored, key=lambda cell: cell.figures[subset][metric])
     return best
 
 
 def write(folder: str, row: str, any_size: bool = False) -> List[str]:
-    """Write the submission of a row, a folder and a zip: all eleven files, or none.
+    """Write the submission of a row, a zip: all eleven files, or none.
 
     Args:
         any_size: take test sets that are not GLUE's.
@@ -74,13 +66,9 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
     head, *scores = (line.split("\t") for line in lines["STS-B"])
     bounded = ([index, str(min(max(parse_number(score), low), high))] for index, score in scores)
     lines["STS-B"] = ["\t".join(cells) for cells in (head, *bounded)]
-    output = os.path.join(folder, row, "submission")
-    with replacing_folder(output) as partial:
-        for name, content in lines.items():
-            with open(os.path.join(partial, f"{name}.tsv"), "w", encoding="utf-8") as stream:
-                stream.writelines(f"{line}\n" for line in content)
-    with replacing(f"{output}.zip", "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+    output = os.path.join(folder, row, "submission.zip")
+    deflated = zipfile.ZIP_DEFLATED
+    with replacing(output, "wb") as stream, zipfile.ZipFile(stream, "w", deflated) as archive:
         for name in FILES:
-            path = os.path.join(output, f"{name}.tsv")
-            archive.write(path, f"{name}.tsv", zipfile.ZIP_DEFLATED)
-    return [f"{name}.tsv: {best[file.task].folder}" for name, file in FILES.items()]
+            archive.writestr(f"{name}.tsv", "".join(f"{line}\n" for line in lines[name]))
+    return [f"{name}.tsv: {best[task].folder}" for name, (task, _, _) in FILES.items()]

@@ -21,8 +21,8 @@ class Measure(NamedTuple):
     """How a figure of a table is computed from one training.
 
     It is a metric's mean over ``sets``, all of which must have it, but in fine-tuning: test sets
-    (translation), subsets (fine-tuning of a ``task``), ``training`` (facts of the training) or
-    ``swap`` (the figures of ``posenc analyse swap``). A ``setting`` is the only one that counts.
+    (translation), subsets (fine-tuning), ``training`` (facts of the training) or ``swap`` (the
+    figures of ``posenc analyse swap``). A ``setting`` is the only one that counts, as a task.
     The figure is divided by ``unit``, or, ``relative``, by the mean of the baseline ``sinusoidal``
     of that setting. ``digits`` are decimal places of the paper's figures and of differences.
     """
@@ -30,7 +30,6 @@ class Measure(NamedTuple):
     sets: Sequence[str]
     metric: str
     setting: Optional[str] = None
-    task: Optional[str] = None
     unit: float = 1
     relative: bool = False
     digits: int = 2
@@ -38,7 +37,7 @@ class Measure(NamedTuple):
 
 
 def _fine_tuned(task: str, sets: Sequence[str], metric: str) -> Measure:
-    return Measure(sets, metric, task=task, digits=1)
+    return Measure(sets, metric, setting=task, digits=1)
 
 
 # by task, the subset and metric that choose a learning rate: English development data

@@ -65,7 +65,7 @@ def test_cells_of_fine_tuning_are_what_they_say_they_are(runs):
     scores = {"valid": {"matthews": 50.0}}
     runs("x/1", {"scores": scores}, TUNED, row="mine", seed="2")
     done, open_ = read_cells(runs("x/2", about=TUNED, lr="3e-5", seed="11"), fine_tuning=True)
-    assert (done.folder, done.row, done.task, done.lr, done.seed, done.state, done.figures) == (
+    assert (done.folder, done.row, done.setting, done.lr, done.seed, done.state, done.figures) == (
         ("x/1", "mine", "CoLA", "1e-5", "2", "finished", scores)
     )
     assert (open_.lr, open_.seed, open_.state, open_.figures) == ("3e-5", "11", "open", {})

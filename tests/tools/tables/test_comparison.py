@@ -42,7 +42,7 @@ def tuned(lr, seed, *figures, task="MNLI", row="a", options=LEARNED, **scores):
     metric = CHOICES[task][1]
     scores.update({s: {metric: v} for s, v in zip(("valid", "valid1", "valid2"), figures)})
     place, state = f"{row}/{task}/lr{lr}/seed{seed}", "finished" if scores else "open"
-    return Cell(place, None, row, options, str(seed), task, lr, state, scores)
+    return Cell(place, task, row, options, str(seed), lr, state, scores)
 
 
 def glue_row(row, options, value):
@@ -58,9 +58,9 @@ def xtreme_row(options, left_out=""):
     for task in ("XNLI", "SQuAD"):
         scores = {CHOICES[task][0]: {CHOICES[task][1]: 50.0}}
         for measure in FINE_TUNING.values():
-            for subset in set(measure.sets) - {left_out} if measure.task == task else ():
+            for subset in set(measure.sets) - {left_out} if measure.setting == task else ():
                 scores.setdefault(subset, {})[measure.metric] = 50.0
-        cells.append(Cell("", None, "b", options, "1", task, "1e-5", "finished", scores))
+        cells.append(Cell("", task, "b", options, "1", "1e-5", "finished", scores))
     return cells
 
 

@@ -47,7 +47,7 @@ def test_the_zip_has_the_leaderboards_files_from_the_best_run(posenc, runs):
             assert first == f"0\t{split} {task} lr2e-5/seed1"
     assert files["STS-B.tsv"][1:4] == ["0\t0.0", "1\t5.0", "2\t2.5"]
     assert "MNLI-mm.tsv: a/MNLI/lr2e-5/seed1" in printed
-    assert {file.task for file in FILES.values()} == set(TASKS) - {"XNLI"}
+    assert {task for task, _, _ in FILES.values()} == set(TASKS) - {"XNLI"}
 
 
 def test_all_files_or_none_and_what_is_missing_in_one_line(runs):
