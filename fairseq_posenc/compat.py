@@ -15,7 +15,13 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 import torch
+from fairseq.data import data_utils, language_pair_dataset, token_block_dataset
+from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+from fairseq.nan_detector import NanDetector
+from omegaconf import OmegaConf
 from torch import Tensor, nn
+
+from fairseq_posenc.patching import replace, replaces
 
 _FUSED_WEIGHTS = [
     f"{part}_{parameter}"
@@ -62,7 +68,11 @@ def split_projections(state_dict: Dict[str, Any]) -> None:
 
 
 class NumpyOfOld:
-    """numpy, with names of version 1 that fairseq still uses."""
+    """numpy, with names of version 1 that fairseq still uses.
+
+    It is for ``--sample-break-mode eos``, for what a language model is given by
+    ``fairseq-interactive`` or from Python, and for ``--num-batch-buckets``.
+    """
 
     compat = SimpleNamespace(long=np.int64)
 
@@ -75,39 +85,27 @@ class NumpyOfOld:
         return getattr(np, name)
 
 
-def lend_old_numpy() -> None:
-    """Give it to the modules of fairseq that need it.
-
-    These are for ``--sample-break-mode eos``, for what a language model is given by
-    ``fairseq-interactive`` or from Python, and for ``--num-batch-buckets``.
-    """
-    # encodings need no fairseq
-    from fairseq.data import data_utils, language_pair_dataset, token_block_dataset
-
-    for module in (data_utils, language_pair_dataset, token_block_dataset):
-        setattr(module, "np", NumpyOfOld())  # noqa: B010
+for _module in (data_utils, language_pair_dataset, token_block_dataset):
+    replace(_module, "np", NumpyOfOld())
 
 
-def let_fairseq_find_nan() -> None:
+@replaces(NanDetector, "add_hooks")
+def _add_hooks(_: Callable, detector: Any, module: nn.Module) -> None:
     """Let fairseq name the modules that give NaN or Inf, when such gradients end a training.
 
     It asks torch for hooks that take the first tensor of any output. Outputs without one, as those
     of encoders and encodings, end in a StopIteration or TypeError, and nothing tells of NaN.
     """
-    from fairseq.nan_detector import NanDetector
 
-    def add_hooks(self: Any, module: nn.Module) -> None:
-        def watch_gradient(_: Any, __: Any, output: Any) -> None:
-            first = output[0] if isinstance(output, (list, tuple)) and output else output
-            if isinstance(first, Tensor) and first.requires_grad:
-                first.register_hook(lambda gradient: self.bhook_fn(module, None, gradient))
+    def watch_gradient(_: Any, __: Any, output: Any) -> None:
+        first = output[0] if isinstance(output, (list, tuple)) and output else output
+        if isinstance(first, Tensor) and first.requires_grad:
+            first.register_hook(lambda gradient: detector.bhook_fn(module, None, gradient))
 
-        if self.forward:
-            self.fhooks.append(module.register_forward_hook(self.fhook_fn))
-        if self.backward:
-            self.fhooks.append(module.register_forward_hook(watch_gradient))
-
-    setattr(NanDetector, "add_hooks", add_hooks)  # noqa: B010
+    if detector.forward:
+        detector.fhooks.append(module.register_forward_hook(detector.fhook_fn))
+    if detector.backward:
+        detector.fhooks.append(module.register_forward_hook(watch_gradient))
 
 
 def portable_architecture(architecture: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -119,7 +117,6 @@ def portable_architecture(architecture: Callable[[Any], None]) -> Callable[[Any]
     On the command line fairseq takes ``--bf16`` for ``--tpu``, and fails where there is none. The
     function of the architecture gets all options after that, and before anything reads them.
     """
-    from omegaconf import OmegaConf  # comes with fairseq, which encodings do not need
 
     @functools.wraps(architecture)
     def set_options(args: Any) -> None:
@@ -133,16 +130,11 @@ def portable_architecture(architecture: Callable[[Any], None]) -> Callable[[Any]
     return set_options
 
 
-def let_stock_encoders_compute() -> None:
-    """Keep encoder layers of stock models from the fused kernel that fairseq 0.12.2 has for them.
-
-    torch takes other arguments since, and a loaded post-norm model that meets padding would end in
-    a RuntimeError.
-    """
-    from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
-
-    never = property(lambda layer: False, lambda layer, value: None)
-    setattr(TransformerEncoderLayerBase, "can_use_fastpath", never)  # noqa: B010
+# Encoder layers of stock models do without the fused kernel that fairseq 0.12.2 has for them: torch
+# takes other arguments since, and a loaded post-norm model that meets padding would end in a
+# RuntimeError.
+_never = property(lambda layer: False, lambda layer, value: None)
+replace(TransformerEncoderLayerBase, "can_use_fastpath", _never)
 
 
 def let_generate_log() -> None:

@@ -4,8 +4,7 @@ The logits of a batch are its largest tensor: tokens times the size of the vocab
 loss makes their log-probabilities, and three more of that size in the backward pass.
 """
 
-import functools
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
@@ -13,6 +12,8 @@ from fairseq.models import FairseqDecoder
 from fairseq.models.transformer import TransformerModelBase
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from fairseq_posenc.patching import replaces
 
 
 class LabelSmoothedNLL(torch.autograd.Function):
@@ -67,25 +68,19 @@ def _is_taken(model: Any, logits: Any) -> bool:
     )
 
 
-def patch_label_smoothing() -> None:
+@replaces(LabelSmoothedCrossEntropyCriterion, "compute_loss")
+def _compute_loss(
+    compute: Callable,
+    criterion: LabelSmoothedCrossEntropyCriterion,
+    model: Any,
+    net_output: Any,
+    sample: Dict[str, Any],
+    reduce: bool = True,
+) -> Any:
     """Let fairseq's criterion, and those made from it, take :class:`LabelSmoothedNLL`."""
-    compute_loss = LabelSmoothedCrossEntropyCriterion.compute_loss
-
-    @functools.wraps(compute_loss)
-    def compute(
-        self: LabelSmoothedCrossEntropyCriterion,
-        model: Any,
-        net_output: Any,
-        sample: Dict[str, Any],
-        reduce: bool = True,
-    ) -> Any:
-        logits = net_output[0]
-        if not (reduce and _is_taken(model, logits)):
-            return compute_loss(self, model, net_output, sample, reduce=reduce)
-        logits = logits[:, self.ignore_prefix_size :]
-        target = model.get_targets(sample, net_output)[:, self.ignore_prefix_size :]
-        return LabelSmoothedNLL.apply(
-            logits.flatten(0, 1), target.flatten(), self.eps, self.padding_idx
-        )
-
-    LabelSmoothedCrossEntropyCriterion.compute_loss = compute
+    logits, prefix = net_output[0], criterion.ignore_prefix_size
+    if not (reduce and _is_taken(model, logits)):
+        return compute(criterion, model, net_output, sample, reduce=reduce)
+    target = model.get_targets(sample, net_output)[:, prefix:].flatten()
+    logits = logits[:, prefix:].flatten(0, 1)
+    return LabelSmoothedNLL.apply(logits, target, criterion.eps, criterion.padding_idx)

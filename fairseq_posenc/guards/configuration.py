@@ -5,9 +5,8 @@ stands in its group, and is refused in another with another value.
 """
 
 import argparse
-import functools
 from argparse import Namespace
-from typing import Any, Dict, Iterable
+from typing import Any, Callable, Dict, Iterable
 
 from fairseq.dataclass import utils as dataclass_utils
 from fairseq.dataclass.configs import FairseqConfig
@@ -16,6 +15,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.patching import replaces
 
 _NAMES = ("_name", "arch")  # of a group: the name of its task, model, …
 
@@ -53,24 +53,17 @@ def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFair
     return built
 
 
-def patch_configurations() -> None:
+# by this name add_defaults alone looks for it
+@replaces(dataclass_utils, "merge_with_parent")
+def _merge(merge: Callable, dc: Any, cfg: DictConfig, *args: Any, **kwargs: Any) -> DictConfig:
     """Let trainings from a configuration refuse options in the wrong group, in one line.
 
     fairseq fills in the defaults of a run's groups with ``add_defaults``, also after it has
     imported us. That is the first look at the whole configuration.
     """
-    merge = dataclass_utils.merge_with_parent
-    if hasattr(merge, "__wrapped__"):
-        return
-
-    @functools.wraps(merge)
-    def merge_with_parent(dc: Any, cfg: DictConfig, *args: Any, **kwargs: Any) -> DictConfig:
-        root: Any = cfg._get_root()
-        check_groups(root)
-        return merge(dc, cfg, *args, **kwargs)
-
-    # by this name add_defaults alone looks for it
-    dataclass_utils.merge_with_parent = merge_with_parent
+    root: Any = cfg._get_root()
+    check_groups(root)
+    return merge(dc, cfg, *args, **kwargs)
 
 
 def check_groups(cfg: DictConfig) -> None:

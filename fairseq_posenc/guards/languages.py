@@ -14,37 +14,37 @@ _SHOWN = 10  # languages
 _STYLE = "lang_tok_style"  # an option of tasks of many languages alone
 
 
-class LanguageComparison:
-    """Compares the languages of checkpoints with those asked for.
+def check_languages(
+    state: Any,
+    path: str,
+    task: Any,
+    overrides: Mapping[str, Any] = {},
+    fine_tuning: bool = False,
+) -> None:
+    """Compare the languages of a checkpoint with those that a task or ``overrides`` ask for.
 
     Models whose languages share a dictionary would translate the wrong way round without an error,
-    and those of many languages without the tag that says which one is wanted.
+    and those of many languages without the tag that says which one is wanted. A checkpoint that
+    does not record its languages may have any.
+
+    Raises:
+        UsageError: they are swapped, or there are many with other numbers or tags than in training,
+            but in fine-tuning. Other languages of a pair are a warning.
     """
-
-    def __init__(self, task: Any, overrides: Mapping[str, Any] = {}, fine_tuning: bool = False):
-        sides, options = ("source_lang", "target_lang"), getattr(task, "cfg", None)
-        self.asked = tuple(overrides.get(side) or getattr(options, side, None) for side in sides)
-        self.task, self.fine_tuning = task, fine_tuning
-
-    def check(self, state: Any, path: str) -> None:
-        """Compare a checkpoint; one that does not record its languages may have any.
-
-        Raises:
-            UsageError: they are swapped, or there are many with other numbers or tags than in
-                training, but in fine-tuning. Other languages of a pair are a warning.
-        """
-        options = group_options(state, "task")
-        if self.task is not None and not self.fine_tuning:
-            _check_many(options, self.task, printable(path))
-        trained = options.get("source_lang"), options.get("target_lang")
-        is_multilingual = options.get("lang_pairs") is not None
-        if is_multilingual or None in trained or None in self.asked or trained == self.asked:
-            return
-        text = "{} was trained to translate {} to {}, and {} to {} is asked for"
-        text = printable(text.format(path, *trained, *self.asked))
-        if trained == self.asked[::-1] and not self.fine_tuning:
-            raise UsageError(f"{text}; give --source-lang {trained[0]} --target-lang {trained[1]}")
-        logger.warning("%s", text)
+    options, own = group_options(state, "task"), getattr(task, "cfg", None)
+    if task is not None and not fine_tuning:
+        _check_many(options, task, printable(path))
+    sides = ("source_lang", "target_lang")
+    asked = tuple(overrides.get(side) or getattr(own, side, None) for side in sides)
+    trained = tuple(map(options.get, sides))
+    is_multilingual = options.get("lang_pairs") is not None
+    if is_multilingual or None in trained or None in asked or trained == asked:
+        return
+    text = "{} was trained to translate {} to {}, and {} to {} is asked for"
+    text = printable(text.format(path, *trained, *asked))
+    if trained == asked[::-1] and not fine_tuning:
+        raise UsageError(f"{text}; give --source-lang {trained[0]} --target-lang {trained[1]}")
+    logger.warning("%s", text)
 
 
 def _check_many(trained: Mapping[str, Any], task: Any, path: str) -> None:

@@ -5,11 +5,10 @@ Its names are ``float32``, ``float16``, ``bfloat16``, and of ``--amp``, whose we
 :data:`KEY`: ``precision`` and ``hardware``.
 """
 
-import functools
 import logging
 from argparse import Namespace
 from importlib.util import find_spec
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 import torch
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -21,49 +20,34 @@ from fairseq_posenc.checkpoints.groups import as_dict, group_options
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.guards.run_comparison import METADATA_KEY
 from fairseq_posenc.hardware import hardware
+from fairseq_posenc.patching import replaces
 
 logger = logging.getLogger(__name__)
 KEY = "computed_in"  # the part of a checkpoint
 FLOAT32 = "float32"
 
 
-class PrecisionComparison:
-    """Tells of a checkpoint, as it is read, that was trained in another precision."""
-
-    def __init__(self, precision: str):
-        self.precision = precision
-
-    def check(self, state: Any, path: str) -> None:
-        """Warn in a line if the checkpoint's precision is another one."""
-        trained = checkpoint_record(state)["precision"]
-        if trained not in (None, self.precision):
-            logger.warning(
-                "%s was trained in %s; its training goes on in %s",
-                printable(path),
-                printable(trained),
-                self.precision,
-            )
+def warn_of_another(precision: str, state: Any, path: str) -> None:
+    """Warn in a line if a checkpoint was trained in another precision than its training has now."""
+    trained = checkpoint_record(state)["precision"]
+    if trained not in (None, precision):
+        logger.warning(
+            "%s was trained in %s; its training goes on in %s",
+            printable(path),
+            printable(trained),
+            precision,
+        )
 
 
-class TrainingPrecision:
-    """Collects of checkpoints, as they are read, in what precision and on what they were trained.
+def log_training(recorded: Sequence[Optional[str]]) -> None:
+    """Log in what models were trained for what reads the output (``posenc score``).
 
-    Attributes:
-        words: of each checkpoint that tells, ``float32 on CPU AVX512, 1 of 2 threads``.
+    Args:
+        recorded: of each, as :func:`recorded_in_words`; what is the same is logged once.
     """
-
-    def __init__(self) -> None:
-        self.words: List[str] = []
-
-    def check(self, state: Any, path: str) -> None:
-        """Note a checkpoint's precision."""
-        words = recorded_in_words(state)
-        self.words += [words] if words else []
-
-    def log(self) -> None:
-        """Log it for what reads the output (``posenc score``), once for models that agree."""
-        if self.words:
-            logger.info("models were trained in %s", " and ".join(dict.fromkeys(self.words)))
+    words = list(filter(None, dict.fromkeys(recorded)))
+    if words:
+        logger.info("models were trained in %s", " and ".join(words))
 
 
 def recorded_in_words(state: Any) -> Optional[str]:
@@ -114,42 +98,37 @@ def training_record(trainer: Any) -> Dict[str, str]:
     return {"precision": precision, "hardware": hardware(trainer.device)}
 
 
-def patch_precision() -> None:
+@replaces(Trainer, "__init__")
+def _start(
+    start: Callable, trainer: Trainer, cfg: Any, task: Any, model: nn.Module, *args: Any, **kw: Any
+) -> None:
     """Let ``--amp`` work on a CPU, where fairseq's does nothing, and refuse half precision.
 
     fairseq's is for gradients of float16, which are scaled; in bfloat16 they need not be. So its
     trainer trains as in float32, with linear layers that compute in bfloat16. Checkpoints say
     ``amp`` (``run_comparison``).
     """
-    start = Trainer.__init__
-
-    @functools.wraps(start)
-    def __init__(
-        self: Trainer, cfg: Any, task: Any, model: nn.Module, *args: Any, **kwargs: Any
-    ) -> None:
-        cfg = convert_namespace_to_omegaconf(cfg) if isinstance(cfg, Namespace) else cfg
-        on_cpu = cfg.common.cpu or not torch.cuda.is_available()
-        self.bfloat16_products = False
-        if on_cpu and not find_spec("torch_xla"):
-            refuse_half_precision(cfg.common)
-            self.bfloat16_products = bool(cfg.common.amp)
-        if self.bfloat16_products:
-            cfg.common.amp = False
-            use_bfloat16_products(model)
-            logger.info(
-                "--amp on a CPU: products of linear layers are in bfloat16; weights, optimizer, "
-                "attention and positions in float32"
+    cfg = convert_namespace_to_omegaconf(cfg) if isinstance(cfg, Namespace) else cfg
+    on_cpu = cfg.common.cpu or not torch.cuda.is_available()
+    trainer.bfloat16_products = False
+    if on_cpu and not find_spec("torch_xla"):
+        refuse_half_precision(cfg.common)
+        trainer.bfloat16_products = bool(cfg.common.amp)
+    if trainer.bfloat16_products:
+        cfg.common.amp = False
+        use_bfloat16_products(model)
+        logger.info(
+            "--amp on a CPU: products of linear layers are in bfloat16; weights, optimizer, "
+            "attention and positions in float32"
+        )
+        if not has_fast_bfloat16():
+            logger.warning(
+                "this CPU has neither AVX512-BF16 nor AMX: with --amp it trains more slowly than "
+                "without"
             )
-            if not has_fast_bfloat16():
-                logger.warning(
-                    "this CPU has neither AVX512-BF16 nor AMX: with --amp it trains more slowly "
-                    "than without"
-                )
-        start(self, cfg, task, model, *args, **kwargs)
-        logger.info("precision: {precision}, on {hardware}".format(**training_record(self)))
-        logger.info("torch: %s", torch.__version__)
-
-    Trainer.__init__ = __init__
+    start(trainer, cfg, task, model, *args, **kw)
+    logger.info("precision: {precision}, on {hardware}".format(**training_record(trainer)))
+    logger.info("torch: %s", torch.__version__)
 
 
 def refuse_half_precision(common: Any) -> None:

@@ -4,11 +4,10 @@ A wrong value here would end the training later, in the middle of an update, or 
 optimizers write beyond a state that is smaller than its parameter.
 """
 
-import functools
 import logging
 import os
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
@@ -19,6 +18,7 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.guards.save_folder import first_checkpoint
+from fairseq_posenc.patching import replaces
 
 logger = logging.getLogger(__name__)
 
@@ -69,65 +69,55 @@ def warn_of_lost_average(extra_state: Any, trainer: Any) -> None:
         )
 
 
-def patch_epoch_position() -> None:
+@replaces(EpochBatchIterator, "state_dict")
+def _epoch_state(write: Callable, batches: EpochBatchIterator) -> Dict[str, Any]:
+    """Let a checkpoint record how many batches an epoch has, and workers."""
+    return {**write(batches), "batches": len(batches.frozen_batches), "workers": batches.num_shards}
+
+
+@replaces(EpochBatchIterator, "load_state_dict")
+def _load_epoch_state(read: Callable, batches: EpochBatchIterator, state: Dict[str, Any]) -> None:
     """Let a training with other batches go on at the same place of its epoch.
 
     fairseq counts batches of a worker: with batches of half the size, half of what was trained on
-    would be trained on again. So a checkpoint also records how many there are, and workers.
+    would be trained on again.
     """
-    write, read = EpochBatchIterator.state_dict, EpochBatchIterator.load_state_dict
-
-    @functools.wraps(write)
-    def state_dict(self: EpochBatchIterator) -> Dict[str, Any]:
-        return {**write(self), "batches": len(self.frozen_batches), "workers": self.num_shards}
-
-    @functools.wraps(read)
-    def load_state_dict(self: EpochBatchIterator, state: Dict[str, Any]) -> None:
-        counts: List[Any] = [
-            state.get(name) for name in ("iterations_in_epoch", "batches", "workers")
-        ]
-        if all(_is_count(count) and count for count in counts):
-            batch, before, workers = counts
-            self.epoch = state["epoch"]  # some tasks make batches by it
-            # batch · workers / before is the share of the epoch that is done
-            passed = batch * workers * len(self.frozen_batches) // before // self.num_shards
-            state = {**state, "iterations_in_epoch": min(passed, len(self) - 1)}
-        try:
-            read(self, state)
-        except RuntimeError:
-            raise UsageError(
-                f"the epoch has {len(self)} batches now, fewer than the checkpoint has trained on, "
-                "and it does not record how many there were: continue with the --max-tokens, "
-                "--batch-size and number of workers of its training, or give --reset-dataloader to "
-                "begin the epoch again"
-            ) from None
-
-    EpochBatchIterator.state_dict, EpochBatchIterator.load_state_dict = state_dict, load_state_dict
+    counts: List[Any] = [state.get(name) for name in ("iterations_in_epoch", "batches", "workers")]
+    if all(_is_count(count) and count for count in counts):
+        batch, before, workers = counts
+        batches.epoch = state["epoch"]  # some tasks make batches by it
+        # batch · workers / before is the share of the epoch that is done
+        passed = batch * workers * len(batches.frozen_batches) // before // batches.num_shards
+        state = {**state, "iterations_in_epoch": min(passed, len(batches) - 1)}
+    try:
+        read(batches, state)
+    except RuntimeError:
+        raise UsageError(
+            f"the epoch has {len(batches)} batches now, fewer than the checkpoint has trained on, "
+            "and it does not record how many there were: continue with the --max-tokens, "
+            "--batch-size and number of workers of its training, or give --reset-dataloader to "
+            "begin the epoch again"
+        ) from None
 
 
-def patch_batches() -> None:
+@replaces(FairseqTask, "get_batch_iterator")
+def _get_batch_iterator(
+    iterate: Callable, task: FairseqTask, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any
+) -> EpochBatchIterator:
     """Let a run that is resumed have the batches of an unbroken one.
 
     fairseq's fork groups sentences of equal lengths by the epoch in which a run starts, where it
     keeps the batches for all epochs.
     """
-    iterate = FairseqTask.get_batch_iterator
-
-    @functools.wraps(iterate)
-    def get_batch_iterator(
-        self: FairseqTask, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any
-    ) -> EpochBatchIterator:
-        made_anew = kwargs.get("update_epoch_batch_itr") or kwargs.get("disable_iterator_cache")
-        if made_anew or not self.can_reuse_epoch_itr(dataset):
-            return iterate(self, dataset, *args, epoch=epoch, **kwargs)
-        cached = self.dataset_to_epoch_iter.get(dataset)
-        iterator = iterate(self, dataset, *args, epoch=1, **kwargs)
-        if iterator is not cached:
-            iterator.epoch = epoch
-            dataset.set_epoch(epoch)
-        return iterator
-
-    FairseqTask.get_batch_iterator = get_batch_iterator
+    made_anew = kwargs.get("update_epoch_batch_itr") or kwargs.get("disable_iterator_cache")
+    if made_anew or not task.can_reuse_epoch_itr(dataset):
+        return iterate(task, dataset, *args, epoch=epoch, **kwargs)
+    cached = task.dataset_to_epoch_iter.get(dataset)
+    iterator = iterate(task, dataset, *args, epoch=1, **kwargs)
+    if iterator is not cached:
+        iterator.epoch = epoch
+        dataset.set_epoch(epoch)
+    return iterator
 
 
 def check_progress(extra_state: Any, trainer: Any) -> None:

@@ -116,7 +116,6 @@ class RunComparison:
         self, policy: ComparisonPolicy, name: str = "", reference: Optional[RunMetadata] = None
     ):
         self.policy, self.name, self.reference = policy, name, reference
-        self.with_training = reference is not None
 
     def check(self, state: Any, path: str) -> None:
         """Compare a checkpoint; without a training the first one becomes the reference.

@@ -1,15 +1,15 @@
 """Checkpoints of a training are written whole or not at all, whatever ends it."""
 
-import functools
 import glob
 import os
-from typing import Any
+from typing import Any, Callable
 
 import torch
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 
 from fairseq_posenc.files import disk_error, file_error
+from fairseq_posenc.patching import replace, replaces
 
 _PARTIAL = ".tmp"  # fairseq's ending of what it is writing
 
@@ -27,24 +27,18 @@ class _WholeCopies(PathManager):
         return copied
 
 
-def patch_saving() -> None:
-    """Let fairseq write checkpoints so, and say in one line that a disk is full."""
-    original_save = checkpoint_utils.save_checkpoint
+replace(checkpoint_utils, "PathManager", _WholeCopies)
+# once: fairseq's second attempt goes on behind what the first has written
+replace(checkpoint_utils, "_torch_persistent_save", torch.save)
 
-    def write(state: Any, stream: Any) -> None:
-        # once: fairseq's second attempt goes on behind what the first has written
-        torch.save(state, stream)
 
-    @functools.wraps(original_save)
-    def save_checkpoint(cfg: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original_save(cfg, *args, **kwargs)
-        except Exception as error:
-            failed = disk_error(error)
-            for partial in glob.glob(f"{glob.escape(cfg.save_dir)}/checkpoint*.pt{_PARTIAL}"):
-                os.remove(partial)
-            raise file_error("write a checkpoint to", cfg.save_dir, failed) from error
-
-    checkpoint_utils.PathManager = _WholeCopies
-    checkpoint_utils._torch_persistent_save = write
-    checkpoint_utils.save_checkpoint = save_checkpoint
+@replaces(checkpoint_utils, "save_checkpoint")
+def _save_checkpoint(save: Callable, cfg: Any, *args: Any, **kwargs: Any) -> Any:
+    """Say in one line that a disk is full, and leave nothing half written."""
+    try:
+        return save(cfg, *args, **kwargs)
+    except Exception as error:
+        failed = disk_error(error)
+        for partial in glob.glob(f"{glob.escape(cfg.save_dir)}/checkpoint*.pt{_PARTIAL}"):
+            os.remove(partial)
+        raise file_error("write a checkpoint to", cfg.save_dir, failed) from error

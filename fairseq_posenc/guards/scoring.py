@@ -1,9 +1,8 @@
 """Validation and translation with a trained model: all of a set, on any number of workers."""
 
-import functools
 import os
 from argparse import ArgumentParser, Namespace
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 
 import torch
 from fairseq import options, utils
@@ -18,53 +17,56 @@ from fairseq_posenc.checkpoints.groups import group_options
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.option_checks import check_options
 from fairseq_posenc.guards.signatures import dictionary_hash
+from fairseq_posenc.patching import replaces
 
 _MULTIPLE = "required_batch_size_multiple"  # fairseq drops the end of a set by it
 
 
-def patch_scoring() -> None:
-    """Let validations of a training lose nothing, and fairseq-validate find the model's task.
+@replaces(Trainer, "get_valid_iterator")
+def _get_valid_iterator(validate: Callable, trainer: Trainer, *args: Any, **kwargs: Any) -> Any:
+    """Let validations of a training lose nothing."""
+    sets = trainer.cfg.dataset
+    multiple, sets[_MULTIPLE] = sets[_MULTIPLE], 1
+    try:
+        return validate(trainer, *args, **kwargs)
+    finally:
+        sets[_MULTIPLE] = multiple
 
-    Workers on CPUs also gather what they have found, which fairseq's needs GPUs for. Options that
-    programs for trained models take and do nothing with are refused.
+
+@replaces(options, "parse_args_and_arch")
+def _parse(
+    parse: Callable,
+    parser: ArgumentParser,
+    input_args: Optional[List[str]] = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Let fairseq-validate find the model's task.
+
+    Options that programs for trained models take and do nothing with are refused.
     """
-    validate, parse = Trainer.get_valid_iterator, options.parse_args_and_arch
+    arguments = parser.parse_known_args(input_args)[0]
+    if getattr(arguments, "path", None):  # which programs that train do not have
+        _refuse_without_effect(arguments)
+        if getattr(arguments, "task", "") is None:
+            parser.set_defaults(task=_task_of(arguments.path))
+    return parse(parser, input_args, *args, **kwargs)
 
-    @functools.wraps(validate)
-    def get_valid_iterator(self: Trainer, *args: Any, **kwargs: Any) -> Any:
-        sets = self.cfg.dataset
-        multiple, sets[_MULTIPLE] = sets[_MULTIPLE], 1
-        try:
-            return validate(self, *args, **kwargs)
-        finally:
-            sets[_MULTIPLE] = multiple
 
-    @functools.wraps(parse)
-    def parse_args_and_arch(
-        parser: ArgumentParser, input_args: Optional[List[str]] = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        arguments = parser.parse_known_args(input_args)[0]
-        if getattr(arguments, "path", None):  # which programs that train do not have
-            _refuse_without_effect(arguments)
-            if getattr(arguments, "task", "") is None:
-                parser.set_defaults(task=_task_of(arguments.path))
-        return parse(parser, input_args, *args, **kwargs)
+@replaces(distributed_utils, "all_gather_list")
+def _all_gather_list(
+    gather: Callable, data: Any, group: Any = None, max_size: int = 16384
+) -> List[Any]:
+    """Let workers on CPUs also gather what they have found, as those of fairseq-validate do.
 
-    gather = distributed_utils.all_gather_list
-
-    @functools.wraps(gather)
-    def all_gather_list(data: Any, group: Any = None, max_size: int = 16384) -> List[Any]:
-        if torch.cuda.is_available():
-            return gather(data, group, max_size)
-        # fairseq's has buffers on a GPU: fairseq-validate could not sum what workers have found
-        group = distributed_utils.get_global_group() if group is None else group
-        values: List[Any] = [None] * distributed_utils.get_world_size(group)
-        torch.distributed.all_gather_object(values, data, group=group)
-        return values
-
-    Trainer.get_valid_iterator = get_valid_iterator
-    options.parse_args_and_arch = parse_args_and_arch
-    distributed_utils.all_gather_list = all_gather_list
+    fairseq's has buffers on a GPU.
+    """
+    if torch.cuda.is_available():
+        return gather(data, group, max_size)
+    group = distributed_utils.get_global_group() if group is None else group
+    values: List[Any] = [None] * distributed_utils.get_world_size(group)
+    torch.distributed.all_gather_object(values, data, group=group)
+    return values
 
 
 def _refuse_without_effect(arguments: Namespace) -> None:
@@ -136,7 +138,6 @@ def patch_task_to_read_all(task: Any) -> None:
         return  # by this function: a task may have several models, one after the other
     iterate, step, build = task.get_batch_iterator, task.valid_step, task.build_generator
 
-    @functools.wraps(iterate)
     def get_batch_iterator(*args: Any, **kwargs: Any) -> Any:
         return iterate(*args, **{**kwargs, _MULTIPLE: 1})
 
@@ -146,7 +147,6 @@ def patch_task_to_read_all(task: Any) -> None:
         getattr(task, "share_predictions", lambda _: None)({})
         return 0.0, 0, {}
 
-    @functools.wraps(build)
     def build_generator(*args: Any, **kwargs: Any) -> Any:
         model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
         if model is not None:

@@ -1,7 +1,6 @@
 """Which models go with which tasks: for translation, language models, and BERT."""
 
-import functools
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Mapping, NamedTuple, Optional
 
 from fairseq import models
 from fairseq.models import (
@@ -18,6 +17,7 @@ from fairseq.tasks.multilingual_translation import MultilingualTranslationTask
 from fairseq.tasks.translation import TranslationTask
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.patching import replaces
 
 
 class Family(NamedTuple):
@@ -61,28 +61,23 @@ def check_family(trained: Mapping[str, Any], path: str, options: Any) -> None:
         raise UsageError(f"{path} is {before.name}, and {own.name} does not begin with one")
 
 
-def patch_build_model() -> None:
+@replaces(models, "build_model")
+def _build_model(build: Callable, cfg: Any, task: Any, *args: Any, **kwargs: Any) -> Any:
     """Let tasks refuse models that are made for others, which fairseq builds, and may even run."""
-    build = models.build_model
-
-    @functools.wraps(build)
-    def build_model(cfg: Any, task: Any, *args: Any, **kwargs: Any) -> Any:
-        arch = getattr(cfg, "arch", None) or getattr(cfg, "_name", None)
-        of_model = family_of(arch)
-        if of_model and isinstance(task, MultilingualTranslationTask):
-            raise UsageError(
-                f"{arch} is one model, and --task multilingual_translation takes one for each "
-                "pair: --task posenc_multilingual trains one on all"
-            )
-        of_task = next((family for family in FAMILIES if isinstance(task, family.task)), None)
-        if getattr(task, "gives_segments", False):
-            of_task = FAMILIES[-1]  # also those that fine-tune
-        if of_model and of_task and of_model != of_task:
-            name = next(name for name in TASK_REGISTRY if TASK_REGISTRY[name] is type(task))
-            raise UsageError(
-                f"{arch} is {of_model.name}, and --task {name} takes {of_task.name}, such as "
-                f"--arch {of_task.example}: the task and the model must go together"
-            )
-        return build(cfg, task, *args, **kwargs)
-
-    models.build_model = build_model
+    arch = getattr(cfg, "arch", None) or getattr(cfg, "_name", None)
+    of_model = family_of(arch)
+    if of_model and isinstance(task, MultilingualTranslationTask):
+        raise UsageError(
+            f"{arch} is one model, and --task multilingual_translation takes one for each pair: "
+            "--task posenc_multilingual trains one on all"
+        )
+    of_task = next((family for family in FAMILIES if isinstance(task, family.task)), None)
+    if getattr(task, "gives_segments", False):
+        of_task = FAMILIES[-1]  # also those that fine-tune
+    if of_model and of_task and of_model != of_task:
+        name = next(name for name in TASK_REGISTRY if TASK_REGISTRY[name] is type(task))
+        raise UsageError(
+            f"{arch} is {of_model.name}, and --task {name} takes {of_task.name}, such as --arch "
+            f"{of_task.example}: the task and the model must go together"
+        )
+    return build(cfg, task, *args, **kwargs)

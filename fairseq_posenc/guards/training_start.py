@@ -1,10 +1,9 @@
 """Checks before a training's first update: a folder to write to, samples, workers, schedule."""
 
-import functools
 import logging
 import os
 import sys
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import torch
@@ -16,97 +15,80 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import file_error
+from fairseq_posenc.patching import replace, replaces
 
 logger = logging.getLogger(__name__)
 BLEU = "bleu"  # the metric of --eval-bleu
 
 
-def patch_start() -> None:
-    """Let fairseq say in one line that it cannot write, read, or start workers."""
-    infer_init = distributed_utils.infer_init_method
-    verify = checkpoint_utils.verify_checkpoint_directory
-    filter_indices = FairseqTask.filter_indices_by_size
-
-    @functools.wraps(infer_init)
-    def infer_init_method(cfg: Any, *args: Any, **kwargs: Any) -> None:
-        check_starting_workers(cfg)
-        infer_init(cfg, *args, **kwargs)
-
-    @functools.wraps(verify)
-    def verify_checkpoint_directory(save_dir: str) -> None:
-        try:
-            verify(save_dir)
-        except OSError as error:
-            raise file_error("write to --save-dir", save_dir, error) from None
-
-    @functools.wraps(filter_indices)
-    def filter_indices_by_size(
-        self: FairseqTask,
-        indices: Any,
-        dataset: Any,
-        max_positions: Any = None,
-        ignore_invalid_inputs: bool = False,
-    ) -> Any:
-        try:
-            remaining = filter_indices(self, indices, dataset, max_positions, ignore_invalid_inputs)
-        # bare, of sizes, with advice for data sets
-        except Exception as error:
-            if not str(error).startswith("Size of sample #"):
-                raise
-            longest = max(np.max(dataset.size(index)) for index in indices)
-            raise UsageError(
-                f"a sample has {longest} tokens, more than the {max_positions} that task and model "
-                "take: raise --max-source-positions (in Python max_source_positions=) and the like "
-                "if the model may, or leave such samples out with "
-                "--skip-invalid-size-inputs-valid-test"
-            ) from None
-        if not len(remaining):
-            raise UsageError(
-                f"nothing is left of {len(dataset)} samples: all are longer than {max_positions} "
-                "tokens; raise --max-…-positions, --tokens-per-sample or --max-tokens"
-                if len(dataset)
-                else "a set of the data has no samples; binarise text that is not empty"
-            )
-        return remaining
-
-    distributed_utils.infer_init_method = infer_init_method
-    checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
-    FairseqTask.filter_indices_by_size = filter_indices_by_size
+@replaces(checkpoint_utils, "verify_checkpoint_directory")
+def _verify_directory(verify: Callable, save_dir: str) -> None:
+    """Let fairseq say in one line that it cannot write."""
+    try:
+        verify(save_dir)
+    except OSError as error:
+        raise file_error("write to --save-dir", save_dir, error) from None
 
 
-def patch_batches_of_tokens() -> None:
+@replaces(FairseqTask, "filter_indices_by_size")
+def _filter_indices(
+    filter_indices: Callable,
+    task: FairseqTask,
+    indices: Any,
+    dataset: Any,
+    max_positions: Any = None,
+    ignore_invalid_inputs: bool = False,
+) -> Any:
+    """Let fairseq say in one line which samples are too long, and that nothing is left."""
+    try:
+        remaining = filter_indices(task, indices, dataset, max_positions, ignore_invalid_inputs)
+    # bare, of sizes, with advice for data sets
+    except Exception as error:
+        if not str(error).startswith("Size of sample #"):
+            raise
+        longest = max(np.max(dataset.size(index)) for index in indices)
+        raise UsageError(
+            f"a sample has {longest} tokens, more than the {max_positions} that task and model "
+            "take: raise --max-source-positions (in Python max_source_positions=) and the like if "
+            "the model may, or leave such samples out with --skip-invalid-size-inputs-valid-test"
+        ) from None
+    if not len(remaining):
+        raise UsageError(
+            f"nothing is left of {len(dataset)} samples: all are longer than {max_positions} "
+            "tokens; raise --max-…-positions, --tokens-per-sample or --max-tokens"
+            if len(dataset)
+            else "a set of the data has no samples; binarise text that is not empty"
+        )
+    return remaining
+
+
+@replaces(data_utils, "batch_by_size")
+def _batch_by_size(make_batches: Callable, *args: Any, **limits: Any) -> Any:
     """Let fairseq say in one line that a sample has more tokens than a batch may have."""
-    make_batches = data_utils.batch_by_size
-
-    @functools.wraps(make_batches)
-    def batch_by_size(*args: Any, **limits: Any) -> Any:
-        try:
-            return make_batches(*args, **limits)
-        except AssertionError as error:
-            if "max_tokens" not in str(error):
-                raise
-            raise UsageError(
-                f"a sample has more tokens than a batch may have, {limits.get('max_tokens')}: "
-                "raise --max-tokens, for validation --max-tokens-valid"
-            ) from None
-
-    data_utils.batch_by_size = batch_by_size
+    try:
+        return make_batches(*args, **limits)
+    except AssertionError as error:
+        if "max_tokens" not in str(error):
+            raise
+        raise UsageError(
+            f"a sample has more tokens than a batch may have, {limits.get('max_tokens')}: raise "
+            "--max-tokens, for validation --max-tokens-valid"
+        ) from None
 
 
-def patch_first_batch() -> None:
-    """Let fairseq say why a small set has no batch; its own advice is about long samples."""
-    first: Any = EpochBatchIterator.first_batch
+def _first_batch(batches: EpochBatchIterator) -> Any:
+    """Say why a small set has no batch; fairseq's own advice is about long samples."""
+    if not len(batches.frozen_batches):
+        raise UsageError(
+            "a set has no batch: fairseq leaves out samples that are too long, and what is then "
+            "less than --required-batch-size-multiple, 8 samples by default; raise --max-tokens "
+            "and the like, or give --required-batch-size-multiple 1"
+        )
+    return _FIRST_BATCH.fget(batches)
 
-    def first_batch(self: EpochBatchIterator) -> Any:
-        if not len(self.frozen_batches):
-            raise UsageError(
-                "a set has no batch: fairseq leaves out samples that are too long, and what is "
-                "then less than --required-batch-size-multiple, 8 samples by default; raise "
-                "--max-tokens and the like, or give --required-batch-size-multiple 1"
-            )
-        return first.fget(self)
 
-    EpochBatchIterator.first_batch = property(first_batch)
+_FIRST_BATCH: Any = EpochBatchIterator.first_batch
+replace(EpochBatchIterator, "first_batch", property(_first_batch))
 
 
 def patch_valid_stats() -> None:
@@ -120,8 +102,8 @@ def patch_valid_stats() -> None:
     if valid_stats is None or hasattr(valid_stats, "__wrapped__"):
         return
 
-    @functools.wraps(valid_stats)
-    def get_valid_stats(cfg: Any, trainer: Any, stats: Any, *args: Any) -> Any:
+    @replaces(program, "get_valid_stats")
+    def get_valid_stats(compute: Callable, cfg: Any, trainer: Any, stats: Any, *args: Any) -> Any:
         if getattr(cfg.task, "eval_bleu", False):
             stats.setdefault(BLEU, 0.0)  # fairseq has none where all translations are empty
         metric = cfg.checkpoint.best_checkpoint_metric
@@ -129,12 +111,11 @@ def patch_valid_stats() -> None:
             raise UsageError(
                 f"--best-checkpoint-metric {metric}: the validation has {', '.join(stats)}"
             )
-        return valid_stats(cfg, trainer, stats, *args)
-
-    program.get_valid_stats = get_valid_stats
+        return compute(cfg, trainer, stats, *args)
 
 
-def check_starting_workers(cfg: Any) -> None:
+@replaces(distributed_utils, "infer_init_method")
+def _infer_init_method(infer: Callable, cfg: Any, *args: Any, **kwargs: Any) -> None:
     """Check that fairseq can start the workers that were asked for.
 
     It starts workers, or finds its place among torchrun's, by counting GPUs. ``cfg`` is fairseq's
@@ -147,6 +128,7 @@ def check_starting_workers(cfg: Any) -> None:
     automatic = cfg.distributed_init_method is None and not cfg.tpu and cfg.distributed_port <= 0
     if count > 1 and automatic and not torch.cuda.is_available():
         raise UsageError(f"--distributed-world-size {count}: {_without_gpus(count)}")
+    infer(cfg, *args, **kwargs)
 
 
 def _without_gpus(count: int) -> str:

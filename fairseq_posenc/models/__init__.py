@@ -4,34 +4,18 @@ Importing them makes loading checkpoints safe, mends what newer libraries broke,
 tasks and optimizers that go with them, as ``from_pretrained`` and ``--user-dir`` need.
 """
 
-from fairseq_posenc.compat import (
-    lend_old_numpy,
-    let_fairseq_find_nan,
-    let_generate_log,
-    let_stock_encoders_compute,
-)
-from fairseq_posenc.criterions.label_smoothing import patch_label_smoothing
+from fairseq_posenc.compat import let_generate_log
+from fairseq_posenc.criterions import label_smoothing
 from fairseq_posenc.errors import print_errors_in_one_line
-from fairseq_posenc.guards.configuration import patch_configurations
-from fairseq_posenc.guards.loading import install_loading_patches
-from fairseq_posenc.guards.precision import patch_precision
-from fairseq_posenc.guards.task_models import patch_build_model
-from fairseq_posenc.optim import lamb, radam
-from fairseq_posenc.optim.adam import patch_adam
-from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
-from fairseq_posenc.tasks.batch_rng import patch_train_step
+from fairseq_posenc.guards import configuration, loading, precision, saving, task_models
+from fairseq_posenc.optim import adam, lamb, radam
+from fairseq_posenc.tasks import (
+    batch_rng,
+    masked_lm,
+    question_answering,
+    sentence_prediction,
+    translation,
+)
 
-__all__ = ["lamb", "masked_lm", "question_answering", "radam", "sentence_prediction", "translation"]
-
-lend_old_numpy()
-let_fairseq_find_nan()
 let_generate_log()
-let_stock_encoders_compute()
 print_errors_in_one_line()
-install_loading_patches()
-patch_configurations()
-patch_build_model()
-patch_precision()
-patch_adam()
-patch_label_smoothing()
-patch_train_step()

@@ -4,7 +4,6 @@ A step reads and writes each number once, where fairseq's own makes seven passes
 the same but for rounding; ``--use-old-adam`` keeps fairseq's own.
 """
 
-import functools
 import logging
 import math
 from collections import defaultdict
@@ -14,6 +13,8 @@ import torch
 from fairseq.optim.adam import Adam, FairseqAdam
 from torch import Tensor
 from torch.optim.adamw import adamw
+
+from fairseq_posenc.patching import replaces
 
 logger = logging.getLogger(__name__)
 
@@ -80,16 +81,12 @@ def _is_taken(weight: Tensor) -> bool:
     )
 
 
-def patch_adam() -> None:
+@replaces(FairseqAdam, "__init__")
+def _start(start: Callable, optimizer: FairseqAdam, cfg: Any, params: Any) -> None:
     """Let ``--optimizer adam`` be :class:`FusedAdam` where fairseq would take its own Adam."""
-    start = FairseqAdam.__init__
-
-    @functools.wraps(start)
-    def __init__(self: FairseqAdam, cfg: Any, params: Any) -> None:
-        params = list(params)
-        start(self, cfg, params)
-        if type(self._optimizer) is Adam and not cfg.use_old_adam and not torch.cuda.is_available():
-            logger.info("using torch's fused Adam on the CPU (fairseq's own: --use-old-adam)")
-            self._optimizer = FusedAdam(params, **self.optimizer_config)
-
-    FairseqAdam.__init__ = __init__
+    params = list(params)
+    start(optimizer, cfg, params)
+    is_own = type(optimizer._optimizer) is Adam and not cfg.use_old_adam
+    if is_own and not torch.cuda.is_available():
+        logger.info("using torch's fused Adam on the CPU (fairseq's own: --use-old-adam)")
+        optimizer._optimizer = FusedAdam(params, **optimizer.optimizer_config)
