@@ -25,7 +25,7 @@ def test_a_grid_has_a_cell_per_row_task_learning_rate_and_seed(recipe):
     recipe("--lrs", "1e-5,2e-5", "--seeds", "1,2", "--tasks", "CoLA,RTE")
     assert len(list(recipe.runs.rglob("score.json"))) == 8
     cells = read_cells(str(recipe.runs), fine_tuning=True)
-    assert {(one.task, one.row, one.options, one.lr, one.seed) for one in cells} == {
+    assert {(one.setting, one.row, one.options, one.lr, one.seed) for one in cells} == {
         (task, "a", "learned", lr, seed)
         for task in ("CoLA", "RTE") for lr in ("1e-5", "2e-5") for seed in "12"
     }  # fmt: skip
