@@ -4,13 +4,10 @@ import csv
 import os
 import re
 import statistics
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
-
-import numpy as np
+from typing import Callable, Dict, List, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, OrNull, load_json
-from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED
 from fairseq_posenc.tools.scores.training_log import validation_losses
 
 _NUMBERS = [[OrNull(float)]]
@@ -68,22 +65,6 @@ def _bits_of(folder: str, name: str) -> Optional[float]:
     """Of the test set's references, in a range of lengths, or of ``all``."""
     content = load_json(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
     return content["bits"].get(name)
-
-
-def drawn_bits(folders: Sequence[str], name: str) -> np.ndarray:
-    """Return bits per token on resampled sentences of a range of lengths, ``(draws,)``.
-
-    It is the mean over trainings, each in a folder; the draws are the same for all of them.
-    """
-    shape = {"sentences": Each([[float]])}
-    contents = [load_json(f"{path}/bits.json", shape, "recipes.claims.bits") for path in folders]
-    # bits and tokens of each training: (sentences, 2)
-    trainings = [np.array(content["sentences"][name]) for content in contents]
-    count = len(trainings[0])
-    # how often each sentence is drawn: (draws, sentences)
-    times = np.random.RandomState(SEED).multinomial(count, [1 / count] * count, size=SAMPLES)
-    sums = [times @ training for training in trainings]  # (draws, 2)
-    return np.array(np.mean([drawn[:, 0] / drawn[:, 1] for drawn in sums], axis=0))
 
 
 def _stock(folder: str, name: str) -> Optional[float]:

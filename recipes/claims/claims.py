@@ -52,6 +52,7 @@ def read_claims(path: str) -> Content:
     for claim in content["claims"]:
         for comparison in claim["ours"]:
             comparison["by_paper"] = claim.get("by_paper", True)
+            comparison["budget"] = claim.get("budget", False)
     return content
 
 
@@ -93,7 +94,7 @@ def main() -> None:
         )
     ]
     by_claim = [
-        [compare(runs, spec, earlier, rows, bool(claim.get("budget"))) for spec in claim["ours"]]
+        [compare(runs, spec, earlier, rows) for spec in claim["ours"]]
         for claim in content["claims"]
     ]
     pictures = draw(content, by_claim, rows, args.output)

@@ -16,8 +16,9 @@ from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.writing import replacing
-from recipes.claims.claim_figures import drawn_bits, figures_by_seed
+from recipes.claims.claim_figures import figures_by_seed
 from recipes.claims.rows import APART, BASE, SHAPE, Row, pair
+from recipes.claims.trainings import difference, read_rows
 from recipes.claims.verdicts import AS_EXPECTED, AS_SAYS, JUDGED, MISSING, UNDECIDED, verdict
 
 # figures for which the convergence of both rows counts; a loss is that convergence itself
@@ -26,6 +27,14 @@ _COMPARISON = {
     "part": str, "figure": str, "row": str, "base": str, "seeds": int, "means": [float],
     "interval": [float], "by_seed": Maybe([float]), "beside": Maybe(Each([float])),
 }  # fmt: skip
+
+
+class Side(NamedTuple):
+    """What is compared with something else: a figure of a row of a part."""
+
+    part: str
+    row: str
+    figure: str
 
 
 class Compared(NamedTuple):
@@ -38,8 +47,7 @@ class Compared(NamedTuple):
         low, high: 95 % interval of ``row`` less ``base``.
         by_seed: the differences, where this run has measured them.
         bits: of BLEU, the bits per token of ``row`` and ``base``, where they are measured.
-        apart: the validation losses of both rows, if they are not of equal convergence.
-        still_falling: whether a loss fell in the last quarter by as much as the losses differ.
+        doubt: why the difference tells nothing of the encodings; empty where it does.
     """
 
     spec: Dict[str, Any]
@@ -50,8 +58,7 @@ class Compared(NamedTuple):
     high: float = math.inf
     by_seed: Sequence[float] = ()
     bits: Sequence[float] = ()
-    apart: Optional[Tuple[float, float]] = None
-    still_falling: bool = False
+    doubt: str = ""
 
     @property
     def verdict(self) -> str:
@@ -59,7 +66,7 @@ class Compared(NamedTuple):
         if not self.seeds:
             return MISSING
         judgement = verdict(self.low, self.high, self.spec["expect"], self.spec["margin"])
-        if (self.apart or self.still_falling) and judgement in JUDGED:
+        if self.doubt and judgement in JUDGED:
             return UNDECIDED
         by_paper = self.spec.get("by_paper", True)
         return AS_EXPECTED if judgement == AS_SAYS and not by_paper else judgement
@@ -102,19 +109,18 @@ def compare(
     spec: Dict[str, Any],
     earlier: Sequence[Dict[str, Any]] = (),
     rows: Sequence[Row] = (),
-    budget: bool = False,
 ) -> Compared:
     """Measure a comparison, over the seeds that both sides have, paired.
 
     Args:
         runs: the folder of the recipe.
-        spec: an entry of ``claims.json``: ``base`` is a row of the same part, ``part/row`` of
-            another, ``row@figure`` in another figure; without it, ``than`` is a number.
+        spec: an entry of ``claims.json``, see :func:`sides`; without ``base``, ``than`` is a
+            number. With ``budget`` what so many updates give is what is asked, so that convergence
+            does not count.
         earlier: comparisons of earlier runs; one with more seeds is taken.
-        rows: of all parts, for a difference that nobody has kept, and for convergence.
-        budget: what so many updates give is what is asked, so that convergence does not count.
+        rows: of all parts, for convergence.
     """
-    compared = _bleu(runs, spec) if spec["figure"].startswith("BLEU:") else _by_seed(runs, spec)
+    compared = _measure(runs, spec)
     for previous in earlier:
         if key(previous) == key(spec) and previous["seeds"] > compared.seeds:
             means, (low, high) = previous["means"], previous["interval"]
@@ -122,59 +128,21 @@ def compare(
             compared = Compared(
                 spec, previous["seeds"], means[0], means[1], low, high, by_seed or (), bits or ()
             )
-    if not compared.seeds:
-        compared = _of_rows(rows, spec)
-    if budget:
-        return compared
-    apart, still_falling = _apart(rows, compared), _still_falling(rows, compared)
-    return compared._replace(apart=apart, still_falling=still_falling)
+    return compared if spec.get("budget") else compared._replace(doubt=_doubt(rows, compared))
 
 
-def _of_rows(rows: Sequence[Row], spec: Dict[str, Any]) -> Compared:
-    """Return what two rows of one run tell: BLEU less sinusoids', or a difference of losses.
+def sides(spec: Dict[str, Any]) -> Tuple[Side, Optional[Side]]:
+    """Return the sides of a comparison, the second if it is no number.
 
-    Of losses the seeds are not known: half the interval is the sum of both halves, which is more
-    than Welch's.
+    Its ``base`` is a row of the same part, ``part/row`` of another, ``row@figure`` in another
+    figure.
     """
-    metric, _, column = spec["figure"].partition(":")
-    row_pair = pair(rows, spec["part"], spec["row"], spec.get("base") or "")
-    if not row_pair:
-        return Compared(spec)
-    row, base = row_pair
-    seeds = min(row.seeds, base.seeds)
-    if metric == "bits":
-        middle, half = row.loss[0] - base.loss[0], row.loss[1] + base.loss[1]
-        return Compared(spec, seeds, row.loss[0], base.loss[0], middle - half, middle + half)
-    less = row.by_length.get(column, {}).get("less_base")
-    if metric != "BLEU" or base.row != BASE or not less:
-        return Compared(spec)
-    row_bleu, base_bleu = (side.by_length[column]["bleu"][0] for side in row_pair)
-    return Compared(spec, seeds, row_bleu, base_bleu, less[1], less[2])
-
-
-def _apart(rows: Sequence[Row], compared: Compared) -> Optional[Tuple[float, float]]:
-    """Return the losses of both rows where they are too far apart to compare anything else.
-
-    What has no other row is compared with sinusoids, or is a figure that holds them already.
-    """
-    spec = compared.spec
-    base = (spec.get("base") or BASE).partition("@")[0]
-    base = BASE if base == spec["row"] else base
-    row_pair = pair(rows, spec["part"], spec["row"], base, compared.seeds)
-    if spec["figure"].partition(":")[0] not in _CONVERGED or not row_pair:
-        return None
-    losses = row_pair[0].loss[0], row_pair[1].loss[0]
-    return losses if abs(losses[0] - losses[1]) > APART else None
-
-
-def _still_falling(rows: Sequence[Row], compared: Compared) -> bool:
-    """Return whether a masked-LM loss fell in the last quarter by as much as two rows differ."""
-    spec = compared.spec
-    row_pair = pair(rows, spec["part"], spec["row"], spec.get("base") or BASE, compared.seeds)
-    if spec["figure"] != "probe:masked_lm_bits" or not row_pair:
-        return False
-    falls = [row.fall[0] for row in row_pair if row.fall]
-    return max(falls, default=0.0) >= abs(compared.middle)
+    row = Side(spec["part"], spec["row"], spec["figure"])
+    if spec.get("base") is None:
+        return row, None
+    path, _, figure = spec["base"].partition("@")
+    part, _, name = path.rpartition("/")
+    return row, Side(part or row.part, name, figure or row.figure)
 
 
 def key(comparison: Dict[str, Any]) -> Tuple[str, ...]:
@@ -195,71 +163,77 @@ def main_comparison(comparisons: Sequence[Compared]) -> Compared:
     return comparisons[0] if comparisons[0].seeds else [*judged, *measured, comparisons[0]][0]
 
 
-def _by_seed(runs: str, spec: Dict[str, Any]) -> Compared:
-    part, row, figure = spec["part"], spec["row"], spec["figure"]
-    row_figures = figures_by_seed(runs, part, row, figure)
-    if spec.get("base") is None:
-        base_figures = dict.fromkeys(row_figures, float(spec["than"]))
-    else:
-        base_path, _, base_figure = spec["base"].partition("@")
-        base_path = base_path if "/" in base_path else f"{part}/{base_path}"
-        base_part, _, base = base_path.partition("/")
-        base_figures = figures_by_seed(runs, base_part, base, base_figure or figure)
-    seeds = sorted(row_figures.keys() & base_figures.keys())
-    if len(seeds) < 2:
-        return Compared(spec)
-    means = [statistics.mean(side[seed] for seed in seeds) for side in (row_figures, base_figures)]
-    differences = [row_figures[seed] - base_figures[seed] for seed in seeds]
-    low, high = t_interval(differences, _by_sentences(runs, spec, seeds))
-    return Compared(spec, len(seeds), means[0], means[1], low, high, differences)
+def _doubt(rows: Sequence[Row], compared: Compared) -> str:
+    """Return in words that the trainings of two rows are not equally far, where that matters.
 
-
-def _by_sentences(runs: str, spec: Dict[str, Any], seeds: Sequence[int]) -> float:
-    """Return the variance of a difference of bits per token over draws of sentences.
-
-    It is 0 of other figures, and of differences of differences: of these, trainings alone count.
+    What has no other row is compared with sinusoids, or is a figure that holds them already.
     """
-    metric, _, name = spec["figure"].partition(":")
-    rows = [f"{spec['part']}/{spec['row']}", f"{spec['part']}/{spec.get('base')}"]
-    if metric != "bits_of" or "less" in spec["row"]:
-        return 0.0
-    row_bits, base_bits = (
-        drawn_bits([f"{runs}/{row}/seed{n}" for n in seeds], name) for row in rows
-    )
-    return float((row_bits - base_bits).var(ddof=1))
+    spec = compared.spec
+    base = (spec.get("base") or BASE).partition("@")[0]
+    base = BASE if base == spec["row"] else base
+    row_pair = pair(rows, spec["part"], spec["row"], base, compared.seeds)
+    if not row_pair:
+        return ""
+    losses, falls = zip(*((row.loss[0], row.fall[0] if row.fall else 0.0) for row in row_pair))
+    if spec["figure"].partition(":")[0] in _CONVERGED and abs(losses[0] - losses[1]) > APART:
+        return "losses differ"
+    is_loss = spec["figure"] == "probe:masked_lm_bits"
+    return "losses still fall" if is_loss and max(falls) >= abs(compared.middle) else ""
 
 
-def _bleu(runs: str, spec: Dict[str, Any]) -> Compared:
-    """Compare BLEU in a range of lengths, over seeds and sentences."""
-    part, names, column = spec["part"], (spec["row"], spec["base"]), spec["figure"].split(":")[1]
-    # a row of another part is ``part/row``
-    sides = [f"{part}/{name}".split("/")[-2:] for name in names]
-    figures, bits = (
-        [figures_by_seed(runs, of, row, f"{metric}:{column}") for of, row in sides]
-        for metric in ("BLEU", "bits_of")
-    )
+def _measure(runs: str, spec: Dict[str, Any]) -> Compared:
+    row, base = sides(spec)
+    metric, _, column = row.figure.partition(":")
+    figures = [figures_by_seed(runs, *side) for side in (row, base) if side]
+    if not base:
+        figures.append(dict.fromkeys(figures[0], float(spec["than"])))
     seeds = sorted(figures[0].keys() & figures[1].keys())
     if len(seeds) < 2:
         return Compared(spec)
-    # a name with a slash would be read as a path; sinusoids, the base, come first
-    labels = [name.replace("/", ", ") for name in names]
-    read = read_runs([
-        f"{labels[side]}={runs}/{'/'.join(sides[side])}/seed{seed}/score.json"
-        for side in (1, 0) for seed in seeds
-    ])  # fmt: skip
-    if "/" in spec["base"]:
-        # another part may have trained on other lengths: that is what is compared
-        read = {n: [run.without_trained_lengths() for run in s] for n, s in read.items()}
-    table = by_length(read)
-    at = table.columns.index(column)
-    row, base = (table.rows[label][at].mean for label in labels)
-    _, low, high, _ = table.differences[labels[0]][at]
+    row_mean, base_mean = _means(figures, seeds)
     differences = [figures[0][seed] - figures[1][seed] for seed in seeds]
-    have_bits = all(seed in by_seed for by_seed in bits for seed in seeds)
-    means = [statistics.mean(by_seed[n] for n in seeds) for by_seed in bits] if have_bits else ()
-    if low is None or high is None:
-        return Compared(spec)
-    return Compared(spec, len(seeds), row, base, low, high, differences, means)
+    bits: List[float] = []
+    if not base or metric not in ("BLEU", "bits_of") or " less " in row.row:
+        low, high = t_interval(differences)
+    else:
+        low, high = _over_sentences(runs, row, base, seeds)
+    if base and metric == "BLEU":
+        per_token = [side._replace(figure=f"bits_of:{column}") for side in (row, base)]
+        bits = _means([figures_by_seed(runs, *side) for side in per_token], seeds)
+    return Compared(spec, len(seeds), row_mean, base_mean, low, high, differences, bits)
+
+
+def _means(figures: Sequence[Dict[int, float]], seeds: Sequence[int]) -> List[float]:
+    """Return the means of both sides; none where one of them lacks a seed."""
+    if any(seed not in by_seed for by_seed in figures for seed in seeds):
+        return []
+    return [statistics.mean(by_seed[seed] for seed in seeds) for by_seed in figures]
+
+
+def _over_sentences(runs: str, row: Side, base: Side, seeds: Sequence[int]) -> Tuple[float, float]:
+    """Return the interval of a difference of BLEU, or of bits per token, of the test set in a range
+    of lengths: over seeds and sentences.
+    """
+    metric, _, column = row.figure.partition(":")
+    file = "score.json" if metric == "BLEU" else "bits.json"
+    labels = [f"{side.part}, {side.row}" for side in (base, row)]
+    files = [
+        f"{label}={runs}/{side.part}/{side.row}/seed{seed}/{file}"
+        for label, side in zip(labels, (base, row))
+        for seed in seeds
+    ]
+    if metric == "bits_of":
+        of_base, of_row = read_rows(files)[0].values()
+        estimate = difference(of_row, of_base, column)
+    else:
+        read = read_runs(files)
+        if row.part != base.part:
+            # another part may have trained on other lengths: that is what is compared
+            read = {name: [run.without_trained_lengths() for run in s] for name, s in read.items()}
+        table = by_length(read)
+        estimate = table.differences[labels[1]][table.columns.index(column)]
+    assert estimate.low is not None and estimate.high is not None, "two seeds or more"
+    return estimate.low, estimate.high
 
 
 def read_kept(path: str) -> Tuple[List[Dict[str, Any]], List[Row]]:
@@ -281,7 +255,7 @@ def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) 
             **({"beside": {"bits_of": compared.bits}} if compared.bits else {}),
         }
         for compared in comparisons
-        if compared.seeds and compared[1:6] != _of_rows(rows, compared.spec)[1:6]
+        if compared.seeds
     ]
     content = {"comparisons": lines, "rows": [row._asdict() for row in rows]}
     blocks = [

@@ -2,11 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_posenc.tools.text_tables import markdown_table
 from recipes.claims.claim_figures import title
-from recipes.claims.compared import Compared, main_comparison
+from recipes.claims.compared import Compared, main_comparison, sides
 from recipes.claims.rows import APART, BASE, Row
 from recipes.claims.verdicts import (
     AGAINST,
@@ -87,16 +87,13 @@ def _glance(content: Content, by_claim: ByClaim) -> str:
 def _in_words(content: Content, compared: Compared) -> str:
     """Return a comparison in words, such as *SHAPE less sinusoids, BLEU, 6,000 updates*."""
     row, base = (content["names"].get(name, name) for name in compared.names())
-    return f"{row} less {base}, {title(compared.spec['figure'])}, {_short(content, compared)}"
-
-
-def _short(content: Content, compared: Compared) -> str:
-    return str(content["parts"][compared.spec["part"]]["short"])
+    short = content["parts"][compared.spec["part"]]["short"]
+    return f"{row} less {base}, {title(compared.spec['figure'])}, {short}"
 
 
 def _verdict(compared: Compared) -> str:
-    if compared.verdict == UNDECIDED and (compared.apart or compared.still_falling):
-        return f"{UNDECIDED} (losses {'differ' if compared.apart else 'still fall'})"
+    if compared.verdict == UNDECIDED and compared.doubt:
+        return f"{UNDECIDED} ({compared.doubt})"
     return compared.verdict
 
 
@@ -115,17 +112,17 @@ def _to_run(content: Content, by_claim: ByClaim) -> str:
 
 def command(spec: Content, parts: Sequence[str]) -> str:
     """Return what measures a comparison alone: a part may need data or models of ``length``."""
-    base_part, _, base = (spec.get("base") or "").partition("@")[0].rpartition("/")
-    required = {spec["part"], *filter(None, [base_part])}
+    both = [side for side in sides(spec) if side]
+    required = {side.part for side in both}
     if required & {"plain", "deep", "deep_400", "switch", "switch_long"}:
         required.add("length")
-    rows = dict.fromkeys([BASE, *spec["row"].split(" less "), *base.split(" less ")])
+    rows = dict.fromkeys([BASE, *(name for side in both for name in side.row.split(" less "))])
     without_rows = {"deep", "deep_400", "speed", "bert"} & required
     commands = []
     if required - without_rows:
         chosen = ",".join(part for part in parts if part in required - without_rows)
         # these have no choice of rows; what needs `deep` needs the data of `length` alone
-        labels = BASE if without_rows else ",".join(filter(None, rows))
+        labels = BASE if without_rows else ",".join(rows)
         commands = [f"`bash recipes/claims.sh --parts {chosen} --rows {labels}`"]
     return ", then ".join(
         [*commands, *(f"`bash recipes/claims.sh --parts {p}`" for p in without_rows)]
@@ -144,34 +141,38 @@ def _by_chance(by_claim: ByClaim) -> str:
     )
 
 
+def _runs(rows: Sequence[Row], part: str) -> Iterator[Tuple[str, Sequence[Row]]]:
+    """Yield the rows of each run of a part, behind what to add to the part's name."""
+    for run, anew in ((1, ""), (2, ", a second run")):
+        of_run = [row for row in rows if (row.part, row.run) == (part, run)]
+        if of_run:
+            yield anew, of_run
+
+
+def _ranges(row: Row) -> List[str]:
+    return [name for name in row.by_length if name != "all"]
+
+
 def _by_length(content: Content, rows: Sequence[Row], pictures: Mapping[str, str]) -> str:
     """Return by how much rows differ from sinusoids, by range of lengths, a table a run."""
     text: List[str] = []
     for part, description in content["parts"].items():
-        for run in (1, 2) if description.get("table") else ():
-            of_run = [row for row in rows if (row.part, row.run) == (part, run)]
-            lines = [_difference_cells(row) for row in of_run if _differs(row)]
-            if lines:
-                ranges = [name for name in of_run[-1].by_length if name != "all"]
-                anew = ", a second run" if run == 2 else ""
-                text += [f"`{part}`{anew}:", _plain(_columns([["row", "n", *ranges], *lines]))]
+        for anew, of_run in _runs(rows, part) if description.get("table") else ():
+            lines = [["row", "n", *_ranges(of_run[-1])]]
+            for row in of_run:
+                scores = [row.by_length[name] for name in _ranges(row)]
+                if any("less_base" in score for score in scores):
+                    cells = [_signed(score["less_base"]) for score in scores]
+                    lines.append([row.row, str(row.seeds), *cells])
+            if len(lines) > 1:
+                text += [f"`{part}`{anew}:", _plain(_columns(lines))]
         if part in pictures:
             text += [f"![{part}]({pictures[part]})"]
     return "\n\n".join(text)
 
 
-def _differs(row: Row) -> bool:
-    return any(scores.get("less_base") for scores in row.by_length.values())
-
-
-def _difference_cells(row: Row) -> List[str]:
-    cells = [difference(row, name) for name in row.by_length if name != "all"]
-    return [row.row, str(row.seeds), *cells]
-
-
-def difference(row: Row, name: str) -> str:
-    """Return BLEU less that of sinusoids in a range of lengths, as *+1.0 ± 0.5*."""
-    mean, low, high = row.by_length[name]["less_base"]
+def _signed(difference: Sequence[float]) -> str:
+    mean, low, high = difference
     return f"{mean:+.1f} ± {(high - low) / 2:.1f}"
 
 
@@ -235,14 +236,10 @@ def _trainings(content: Content, rows: Sequence[Row]) -> List[str]:
     ]
     tables = []
     for part in content["parts"]:
-        for run in (1, 2):
-            of_run = [row for row in rows if (row.part, row.run) == (part, run)]
-            if not of_run:
-                continue
-            ranges = [name for name in of_run[0].by_length if name != "all"]
+        for anew, of_run in _runs(rows, part):
+            ranges = _ranges(of_run[0])
             lines = [["row", "n", "loss", "fell", *ranges, *(["length"] if ranges else [])]]
             lines += [_reached(row, ranges) for row in of_run]
-            anew = ", a second run" if run == 2 else ""
             tables += [f"{part}{anew}, {of_run[0].updates:,} updates\n{_columns(lines)}"]
     return [*text, _plain("\n\n".join(tables))]
 
