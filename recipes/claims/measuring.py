@@ -22,23 +22,26 @@ class Measuring(Experiment):
             return
         map_parallel(self, cells, lambda cell: action(part, cell))
 
+    def once(self, path: str, words: Sequence[str], log: str = "", output: str = "") -> None:
+        """Run a command that writes the file ``path``, unless it is there; in a plan print it."""
+        if self.is_plan or not os.path.exists(path):
+            self.execute(words, log=log, output=output)
+
     def analyse(self, part: str, cell: PlannedCell, name: str, *options: str) -> None:
         """Analyse the cell's model, into NAME.json in its folder."""
-        if not os.path.exists(cell.path(f"{name}.json")):
-            data = ["--data", self.path(part, "bin"), *self.devices.options]
-            self.execute(["posenc", "analyse", *options, *data, "--output", cell.path(name)],
-                         log=cell.path(f"{name}.log"))  # fmt: skip
+        data = ["--data", self.path(part, "bin"), *self.devices.options]
+        words = ["posenc", "analyse", *options, *data, "--output", cell.path(name)]
+        self.once(cell.path(f"{name}.json"), words, log=cell.path(f"{name}.log"))
 
     def analyse_length(self, part: str, cell: PlannedCell) -> None:
         """Bits per token; of sinusoidal and shape shifts, of shape also each token, and stock
         fairseq.
         """
-        model, data = cell.path("checkpoint_last.pt"), self.path(part, "bin")
-        if not os.path.exists(cell.path("bits.json")):
-            self.execute(["python", "-m", "recipes.claims.bits", model, "--data", data,
-                          "--score", cell.path("score.json"), *self.devices.options,
-                          "--output", cell.path("bits.json")],
-                          log=cell.path("bits.log"))  # fmt: skip
+        model, bits = cell.path("checkpoint_last.pt"), cell.path("bits.json")
+        self.once(bits, ["python", "-m", "recipes.claims.bits", model, "--data",
+                         self.path(part, "bin"), "--score", cell.path("score.json"),
+                         *self.devices.options, "--output", bits],
+                  log=cell.path("bits.log"))  # fmt: skip
         if cell.row in ("sinusoidal", "shape"):
             self.analyse(part, cell, "shift", "shift-invariance", "--models", f"{cell.row}={model}",
                          "--offsets", "0,10,20,40", "--subset", "valid")  # fmt: skip

@@ -251,9 +251,8 @@ class Claims(Measuring):
         task = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation"]
         train = self.config.interpolate(self.script.arrays["deep_train"])
         device = self.devices.options
-        if self.is_plan or not os.path.exists(profile):
-            self.execute(["posenc", "profile-admin", f"{folder}/bin", *task, *train, *device,
-                          "--output", profile], log=f"{folder}/admin.log")  # fmt: skip
+        self.once(profile, ["posenc", "profile-admin", f"{folder}/bin", *task, *train, *device,
+                            "--output", profile], log=f"{folder}/admin.log")  # fmt: skip
         rows = [
             PlannedRow("default", ["sinusoidal"]),
             PlannedRow("admin", ["sinusoidal", "--admin-profile", *placement(profile)]),
@@ -298,11 +297,9 @@ class Claims(Measuring):
                      self.path("length"),
                      "--encoding", cell.row, "--seed", cell.seed, "--updates", str(self.updates),
                      "--warmup", str(self.updates * 3 // 20), "--output", output]  # fmt: skip
-            if not self.is_plan and os.path.exists(output):
-                return
-            if not self.is_plan:
+            if not self.is_plan and not os.path.exists(output):
                 self.say(f"[{cell.row}] train torch.nn.Transformer")
-            self.execute(words, log=cell.path("train.log"))
+            self.once(output, words, log=cell.path("train.log"))
 
         map_parallel(self, self.cells_of(part, self.rows_of(part)), train)
 
@@ -314,11 +311,9 @@ class Claims(Measuring):
             self.execute(["mkdir", "-p", folder])
             self.say(f"[speed] round {seed}")
             for name in "training", "bert":
-                if not self.is_plan and os.path.exists(f"{folder}/{name}.md"):
-                    continue
-                words = self.script.arrays[f"speed_{name}"]
-                self.execute([*benchmark, name, *words, "--output", f"{folder}/{name}.csv"],
-                             output=f"{folder}/{name}.md")  # fmt: skip
+                table, words = f"{folder}/{name}.md", self.script.arrays[f"speed_{name}"]
+                self.once(table, [*benchmark, name, *words, "--output", f"{folder}/{name}.csv"],
+                          output=table)  # fmt: skip
 
     def trained_files(self, part: str, name: str) -> List[str]:
         """`label=path` of a file of all that is trained, with whatever --rows and --seeds."""

@@ -4,7 +4,7 @@
         --task two_sentence_accuracy shaw/seed1/two_none/checkpoint_last.pt bin/two \\
         --output probes.json
 
-On the set `valid` of --data, in blocks of the trained length and of --longer (twice that):
+On the set `valid` of --data, in blocks of the trained length and of twice that:
 
 masked_lm_bits, longer_bits      cross-entropy of the masked tokens; the masks are those of seed 1
 unigram_bits                     that of the training text's frequencies, on the same tokens
@@ -18,7 +18,7 @@ import json
 import logging
 import math
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -54,7 +54,6 @@ def probe(
     *,
     model: str,
     data: str,
-    longer: Optional[int] = None,
     pairs: int = 500,
     tasks: Sequence[Tuple[str, str, str]] = (),
     notes: Sequence[Tuple[str, str]] = (),
@@ -62,16 +61,14 @@ def probe(
     """Return the content of probes.json; the arguments are the options of the command.
 
     Raises:
-        UsageError: what is wrong with a checkpoint or the data; ``longer`` is not longer; there are
-            no sentences whose words could be swapped.
+        UsageError: what is wrong with a checkpoint or the data; there are no sentences whose words
+            could be swapped.
     """
     (loaded,) = load_models([f"model={model}"], data, cpu=True)
     if not isinstance(loaded.task, MaskedLMTask):
         raise UsageError(f"{model} is not a masked language model")
     trained = loaded.task.cfg.tokens_per_sample
-    longer = 2 * trained if longer is None else longer
-    if longer <= trained:
-        raise UsageError(f"--longer {longer} is not more than the {trained} tokens of the training")
+    longer = 2 * trained
     bits, unigram = masked_lm_bits(loaded, trained)
     result: Dict[str, Any] = {
         **dict(notes), "trained_length": trained, "longer_length": longer, "pairs": pairs,
@@ -206,7 +203,6 @@ def main() -> None:
     add = parser.add_argument
     add("model", metavar="CHECKPOINT", help="of a masked language model")
     add("--data", required=True, metavar="FOLDER", help="of posenc prepare text")
-    add("--longer", type=positive, metavar="N", help="tokens (default: twice the trained length)")
     add("--pairs", type=positive, default=500, help="for the order of words (default: 500)")
     add("--task", nargs=3, action="append", default=[], metavar=("NAME", "CHECKPOINT", "FOLDER"),
         dest="tasks", help="a fine-tuned classifier, and its data")  # fmt: skip

@@ -1,6 +1,7 @@
 """The parts of recipes/claims.sh: what they run, and what they do not run again."""
 
 import os
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ def part(tmp_path):
     """A run of claims that makes the files of its commands, and keeps their words in `commands`."""
     commands = []
 
-    def execute(words, output="", **_):
+    def execute(words, output="", log=""):
         commands.append(words)
         made = words[words.index("--output") + 1] if "--output" in words else ""
         if words[0] == "mkdir":
@@ -24,11 +25,13 @@ def part(tmp_path):
             Path(file).touch()
 
     arrays = {"speed_training": [], "speed_bert": []}
-    return SimpleNamespace(
+    part = SimpleNamespace(
         is_plan=False, seeds=["1"], say=print, execute=execute, score=lambda *_: None,
         script=SimpleNamespace(arrays=arrays), devices=SimpleNamespace(options=[]),
         path=lambda *names: "/".join([str(tmp_path), *names]), commands=commands,
     )  # fmt: skip
+    part.once = partial(measuring.Measuring.once, part)
+    return part
 
 
 def test_times_that_are_there_are_not_measured_again(part):
