@@ -3,9 +3,11 @@
     python -m recipes.benchmark --table chen2021-3
     python -m recipes.benchmark --table cape-9 --lengths 10,100 --tokens 1000
 
-A paper's figures are of its GPU and its program. Ours are of the machine at hand.
+A paper's figures, in papers.json, are of its GPU and its program. Ours are of the machine at hand.
 """
 
+import json
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from recipes.benchmark.settings import Setting
@@ -48,63 +50,13 @@ class CostTable(NamedTuple):
     percent: bool = False
 
 
-_CAPE_PARTS = (
-    ("Transformer layer", "encoder", "cape_layer"),
-    ("Encoder", "encoder", "cape"),
-    ("Decoder", "decoder", "cape"),
-)
-TABLES = {
-    "cape-9": CostTable(
-        "Likhomanenko et al. 2021 (CAPE), Table 9: a forward and a backward pass with relative "
-        "positions, relative to none",
-        "Batches of 50 where --tokens allows it. The paper has means of 100 updates after 10, here "
-        "are medians of --rounds. It is silent on these: Shaw's vectors for "
-        "keys and values, feed-forward layers of 3,072, no dropout; the decoder attends to a "
-        "source of its own length.",
-        base="none",
-        columns=[
-            CostColumn(f"{part}, {name} Len-{length}", subject, shape, length, name == "FP16")
-            for part, subject, shape in _CAPE_PARTS
-            for length in (10, 100, 1000)
-            for name in ("FP16", "FP32")
-        ],
-        rows={
-            "none": [],
-            "shaw --position-max-distance 1000": [
-                2.1, 2.3, 3.3, 2.3, 2.2, 1.7, 2.2, 2.2, 2.6, 1.7, 2.0, 1.6,
-                1.8, 1.7, 1.9, 1.4, 1.6, 1.4,
-            ],
-            "shaw --position-max-distance 100": [
-                2.1, 2.1, 1.9, 1.2, 1.4, 1.2, 2.3, 2.4, 1.5, 1.1, 1.4, 1.2,
-                1.7, 1.7, 1.2, 1.1, 1.2, 1.1,
-            ],
-            "cape": [],
-        },
-        batch=50,
-    ),
-    "chen2021-3": CostTable(
-        "Chen et al. 2021, Table 3: time of pre-training and inference beyond REL-SCALAR's",
-        "The paper tells neither the hardware nor the batch of these times (its Table 7 has 4,096 "
-        "sequences of 128 tokens in pre-training). Here: 64 sequences of 128 tokens where "
-        "--tokens allows it; in training 15 % of the tokens are predicted, with dropout 0.1 and "
-        "Adam; inference ends at the hidden states.",
-        base="rel_scalar --position-segments per_head",
-        columns=[
-            CostColumn(f"BERT {size}, {name}", subject, f"bert_{size}", 128)
-            for size in ("base", "small")
-            for name, subject in (("training", "bert"), ("inference", "bert_inference"))
-        ],
-        rows={
-            "shaw --position-segments input": [13, 33, 24, 65],
-            "tupe --position-segments input": [1, 19, 4, 27],
-            "rel_scalar --position-segments per_head": [0, 0, 0, 0],
-            "learned --position-segments input": [],
-        },
-        batch=64,
-        dropout=0.1,
-        percent=True,
-    ),
-}  # fmt: skip
+def _read(table: Dict[str, Any]) -> CostTable:
+    columns = [CostColumn(**column) for column in table["columns"]]
+    return CostTable(**{**table, "columns": columns})
+
+
+_FILE = Path(__file__).with_suffix(".json")
+TABLES = {name: _read(table) for name, table in json.loads(_FILE.read_text("utf-8")).items()}
 
 
 def settings_of(
