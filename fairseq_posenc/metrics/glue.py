@@ -1,14 +1,28 @@
-"""The metrics of GLUE, each over a whole set at once.
+"""The metrics of GLUE, each over a whole set at once; scikit-learn and scipy compute them.
 
 Where a metric is not defined, because all predictions or all labels are the same, it is 0:
-Matthews, Pearson, Spearman, and F1 without a positive. So are the correlations of a model that has
-diverged to NaN.
+Matthews (as in scikit-learn), Pearson, Spearman, and F1 without a positive. So are the
+correlations of a model that has diverged to NaN.
 """
 
-import math
+import warnings
+from importlib import import_module
 from typing import Any, Dict, Iterable, Sequence
 
 import numpy as np
+
+from fairseq_posenc.errors import UsageError
+
+# functions of scikit-learn and scipy; a tuple: the mean of others, as GLUE averages two metrics
+METRICS: Dict[str, Any] = {
+    "accuracy": "sklearn.metrics.accuracy_score",
+    "f1": "sklearn.metrics.f1_score",
+    "accuracy_and_f1": ("accuracy", "f1"),
+    "matthews": "sklearn.metrics.matthews_corrcoef",
+    "pearson": "scipy.stats.pearsonr",
+    "spearman": "scipy.stats.spearmanr",
+    "pearson_and_spearman": ("pearson", "spearman"),
+}
 
 
 def score(
@@ -19,62 +33,29 @@ def score(
     Args:
         names: of :data:`METRICS`. ``f1`` is that of label 1, of two.
         targets, predictions: (examples,) each; numbers of labels, or scores.
+
+    Raises:
+        UsageError: scikit-learn or scipy is missing.
     """
     arrays = np.asarray(targets), np.asarray(predictions)
-    return {name: measure(name, *arrays, np.ones(len(targets))) for name in names}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about undefined metrics
+        return {name: 100 * float(_measure(name, *arrays)) for name in names}
 
 
-def measure(name: str, targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
-    """Return a metric, in percent, of examples that are drawn so many ``times``, (examples,)."""
-    parts = name.split("_and_")  # two metrics, which GLUE averages
-    values = [_MEASURES[part](targets, predictions, times) for part in parts]
-    return 100 * float(np.mean(values))
-
-
-def _accuracy(targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
-    return times @ (targets == predictions) / times.sum()
-
-
-def _f1(targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
-    positives, predicted = times @ (targets == 1), times @ (predictions == 1)
-    true_positives = times @ ((targets == 1) & (predictions == 1))
-    return 2 * true_positives / max(positives + predicted, 1)
-
-
-def _pearson(targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
-    if not np.isfinite(predictions).all():
+def _measure(name: str, targets: np.ndarray, predictions: np.ndarray) -> Any:
+    if isinstance(METRICS[name], tuple):
+        return np.mean([_measure(part, targets, predictions) for part in METRICS[name]])
+    module, function = METRICS[name].rsplit(".", 1)
+    try:
+        # imported here, as training without GLUE needs neither library
+        measure = getattr(import_module(module), function)
+    except ImportError:
+        raise UsageError("scores need two libraries: pip install scikit-learn scipy") from None
+    if module == "sklearn.metrics":
+        options = {"zero_division": 0} if name == "f1" else {}
+        return measure(targets, predictions, **options)
+    if len(targets) < 2 or not np.isfinite(predictions).all():
         return 0.0
-    targets, predictions = (
-        values - times @ values / times.sum() for values in (targets, predictions)
-    )
-    spread = (times @ targets**2) * (times @ predictions**2)
-    return times @ (targets * predictions) / math.sqrt(spread) if spread > 0 else 0.0
-
-
-def _matthews(targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
-    # of two classes it is their correlation (Matthews 1975)
-    return _pearson(targets == 1, predictions == 1, times)
-
-
-def _spearman(targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
-    if not np.isfinite(predictions).all():
-        return 0.0
-    return _pearson(_ranks(targets, times), _ranks(predictions, times), times)
-
-
-def _ranks(values: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Return the mean ranks of values that are there so many times, up to a constant."""
-    # a value that is there n times has the mean of n ranks: those before it, and half of its own
-    order = np.unique(values, return_inverse=True)[1]
-    drawn = np.bincount(order, weights=times)
-    return (np.cumsum(drawn) - drawn / 2)[order]
-
-
-_MEASURES = {
-    "accuracy": _accuracy,
-    "f1": _f1,
-    "matthews": _matthews,
-    "pearson": _pearson,
-    "spearman": _spearman,
-}
-METRICS = (*_MEASURES, "accuracy_and_f1", "pearson_and_spearman")
+    correlation = measure(targets, predictions)[0]
+    return correlation if np.isfinite(correlation) else 0.0

@@ -27,6 +27,7 @@ from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.predict import predict
 
 pytest.importorskip("tokenizers")
+pytest.importorskip("sklearn")
 
 WORDS = "the cat dog bird sees hears likes a red old house tree and not".split()
 
@@ -293,7 +294,7 @@ def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatc
     assert result["task"] == "MNLI" and list(result["per_example"]) == ["valid", "valid1"]
     assert len(result["per_example"]["valid"]["prediction"]) == 30
     assert result["notes"] == {"row": "rel_scalar"} and "test: no labels" in capsys.readouterr().out
-    assert "torch" in result["versions"]
+    assert {"torch", "scikit-learn", "scipy"} <= set(result["versions"])
     with open(f"{out}/predictions.test.tsv") as stream:
         assert len(stream.readlines()) == 31
     with pytest.raises(UsageError, match="no split 'other'"):

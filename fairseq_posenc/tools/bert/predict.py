@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import time
+from importlib.metadata import version
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
@@ -85,7 +86,7 @@ def predict(
         chance={subset: value for subset, value in chance.items() if value is not None},
         notes=dict(notes),
         command=list(command),
-        versions=versions(),
+        versions={**versions(), **{name: version(name) for name in ("scikit-learn", "scipy")}},
         precision=precision_of(path),
         hardware=hardware(device),
         seconds=round(time.perf_counter() - begin, 1),

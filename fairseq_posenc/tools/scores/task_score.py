@@ -16,7 +16,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from fairseq_posenc.json_files import from_json, read_json
-from fairseq_posenc.metrics import glue
 
 BITS = "bits_per_token"
 TITLES = {
@@ -161,7 +160,15 @@ def measure(metric: str, columns: Examples, times: Optional[np.ndarray] = None) 
         return float(times @ columns["bits"] / max(times @ columns["tokens"], 1))
     if metric in columns:
         return float(100 * (times @ columns[metric]) / times.sum())
-    return glue.measure(metric, columns["target"], columns["prediction"], times)
+    parts = metric.split("_and_")
+    if len(parts) > 1:
+        return float(np.mean([measure(part, columns, times) for part in parts]))
+    if metric in ("pearson", "spearman"):
+        pairs = columns["target"], columns["prediction"]
+        if metric == "spearman":
+            pairs = tuple(_ranks(values, times) for values in pairs)  # type: ignore[assignment]
+        return 100 * _correlation(*pairs, times)
+    return 100 * _of_classes(metric, columns["target"], columns["prediction"], times)
 
 
 def frequency_bits(tokens: Sequence[int], vocabulary: int) -> float:
@@ -177,3 +184,45 @@ def frequency_bits(tokens: Sequence[int], vocabulary: int) -> float:
     # a token that is there n times is predicted with ((n - 1) + 1) / (N - 1 + V)
     total = math.log2(max(len(tokens) - 1 + vocabulary, 1))
     return total - sum(n * math.log2(n) for n in counts.values()) / max(len(tokens), 1)
+
+
+def _of_classes(
+    metric: str, targets: np.ndarray, predictions: np.ndarray, times: np.ndarray
+) -> float:
+    """Return a metric of classes, 0 where it is not defined, as scikit-learn does."""
+    if metric == "accuracy":
+        return float(times @ (targets == predictions) / times.sum())
+    true_positives, true, predicted = (
+        times @ values
+        for values in ((targets == 1) & (predictions == 1), targets == 1, predictions == 1)
+    )
+    if metric == "f1":
+        return float(2 * true_positives / (true + predicted)) if true + predicted else 0.0
+    # Matthews: (TP·TN - FP·FN) / √(…), written in TP, positives and predicted positives
+    count = times.sum()
+    spread = true * (count - true) * predicted * (count - predicted)
+    return (
+        float((true_positives * count - true * predicted) / math.sqrt(spread))
+        if spread > 0
+        else 0.0
+    )
+
+
+def _ranks(values: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Return the mean ranks of values that are there so many times, up to a constant."""
+    from scipy.stats import rankdata
+
+    # a value that is there n times has the mean of n ranks: those before it, and half of its own
+    order = rankdata(values, method="dense") - 1
+    drawn = np.bincount(order, weights=times)
+    return (np.cumsum(drawn) - drawn / 2)[order]
+
+
+def _correlation(targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
+    """Return Pearson's correlation, 0 where it is not defined."""
+    targets, predictions = (
+        values - times @ values / times.sum() for values in (targets, predictions)
+    )
+    spread = (times @ targets**2) * (times @ predictions**2)
+    value = times @ (targets * predictions) / math.sqrt(spread) if spread > 0 else 0.0
+    return float(value) if math.isfinite(value) else 0.0

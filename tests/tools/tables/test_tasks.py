@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import f1_score, matthews_corrcoef
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.intervals import bootstrap, interval, resampled, t_interval
@@ -64,6 +66,21 @@ def seeds(make, *rights, **changes):
     return [
         make(right, notes={"seed": str(seed)}, **changes) for seed, right in enumerate(rights, 1)
     ]
+
+
+@pytest.mark.parametrize("metric", ["f1", "matthews", "pearson", "spearman"])
+def test_metrics_of_resampled_examples_are_those_of_the_libraries(metric):
+    columns = {"target": TARGET * 1.0, "prediction": RANDOM.integers(0, 2, 60) * 1.0}
+    if metric in ("pearson", "spearman"):
+        columns = {name: RANDOM.integers(0, 9, 60) * 1.0 for name in columns}
+    theirs = {
+        "f1": f1_score, "matthews": matthews_corrcoef,
+        "pearson": lambda *pair: pearsonr(*pair)[0], "spearman": lambda *pair: spearmanr(*pair)[0],
+    }[metric]  # fmt: skip
+    for times in resampled(60, 5):
+        drawn = np.repeat(np.arange(60), times.astype(int))
+        expected = 100 * theirs(columns["target"][drawn], columns["prediction"][drawn])
+        assert measure(metric, columns, times) == pytest.approx(expected)
 
 
 def test_one_training_has_percentiles_and_several_students_interval(runs):
