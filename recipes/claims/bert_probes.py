@@ -4,35 +4,17 @@ from typing import List
 
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, read_options
-from recipes.lib.experiment import complete_help, shared_help
+from recipes.lib.experiment import complete_help, help_text
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder, read_lines, write
 from recipes.lib.translation import rows_of
 
-HELP = f"""\
-{shared_help("run-dir", "encodings")}\
-  --fast              fewer rows and seeds: {{fast-rows}}; seeds 1,2,3
-{shared_help("seeds")}\
-  --sentences N       of the training text ({{sentences}})
-  --length N          tokens of a block, and the longest input of the tasks ({{length}})
-  --updates N         of a pre-training ({{updates}})
-  --batch N           sequences per update ({{batch}})
-  --lr X              peak learning rate of pre-training ({{lr}})
-  --optimizer adam|lamb  of pre-training ({{optimizer}})
-  --examples N        training examples of each task ({{examples}})
-  --task-updates N    of a fine-tuning ({{task-updates}})
-  --no-fine-tuning    pre-train and probe alone
-  --pairs N           sentences whose order is asked ({{pairs}})
-  --device cpu|cuda   (cpu; on a GPU such small models are no faster)
-  --jobs N            cells at a time (number of cores)
-{shared_help("stage", "stop-stage")}"""
-
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
     complete_help(script, Probes.stages)
-    Probes(script, read_options(script, HELP, arguments)).run()
+    Probes(script, read_options(script, help_text("bert_probes"), arguments)).run()
 
 
 class Probes(Pretraining):

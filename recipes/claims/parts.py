@@ -16,28 +16,11 @@ from fairseq_posenc.errors import UsageError
 from recipes.claims.measuring import LANGUAGES, Measuring
 from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, read_options
-from recipes.lib.experiment import shared_help
+from recipes.lib.experiment import help_text
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.runner import in_order, map_parallel, run_cells
 from recipes.lib.settings import make_folder
 
-HELP = f"""\
-  --fast              three seeds, and the rows that most claims need
-  --parts LIST        comma-separated ({{all-parts}};
-                      --fast: {{fast-parts}})
-  --rows LIST         of the parts' rows only these, such as sinusoidal,rotary; deep, speed and bert
-                      have no such choice. A comparison needs both of its rows
-  --run-dir DIR       results ({{run-dir}}): claims.md, its claims_tables.md,
-                      and a folder for each part
-  --seeds LIST        comma-separated (1,2,3,4,5)
-  --updates N         of each translation model ({{updates}})
-  --test N            test pairs per range of lengths ({{test}})
-  --plan              print the commands of the trainings, and stop
-{shared_help("device")}\
-  --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
-  --stage N           start at this stage: 1 set-up, 2 the first part, and so on; the page is the
-                      last
-{shared_help("stop-stage")}"""
 # tenths of --updates that the models of a part are trained for
 TENTHS = {
     "length": 10, "longer": 30, "longest": 100, "joined": 10, "joined_longer": 50,
@@ -50,7 +33,7 @@ def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
     if "--encodings" in arguments:
         raise UsageError("the rows are those that the claims need: there is no --encodings here")
-    Claims(script, read_options(script, HELP, arguments)).run()
+    Claims(script, read_options(script, help_text("claims"), arguments)).run()
 
 
 class Claims(Measuring):

@@ -9,21 +9,9 @@ from typing import Callable, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import Experiment, shared_help
+from recipes.lib.experiment import Experiment, help_text
 from recipes.lib.settings import make_folder
 
-HELP = f"""\
-  --plan              print the commands, without any set-up, for a GPU unless --device says cpu,
-                      and stop
-  --smoke             tiny stand-ins of the same layout, made here, offline: figures say nothing
-  --data-dir DIR      where the downloads are, or go to (<run folder>/raw)
-{shared_help("run-dir")}\
-  --seeds LIST        comma-separated, of bert ({{seeds}})
-{shared_help("device")}\
-  --jobs N            fine-tunings at a time (number of GPUs, or of cores on a CPU)
-  --stage N           start at this stage: 1 set-up, 2 download, 3 text or import,
-  --stop-stage N      stop after this one: 4 translate or fine-tune, 5 compare
-"""
 LANGUAGES = "en", "de"
 
 
@@ -32,7 +20,7 @@ def main(script: RecipeScript, arguments: List[str]) -> None:
     name = "wmt14"
     if arguments[:1] in (["wmt14"], ["bert"]):
         name, *arguments = arguments
-    parsed = read_options(script, HELP, arguments)
+    parsed = read_options(script, help_text("anchors"), arguments)
     config = parsed.config.with_overrides(pairs(script.arrays[name]))
     anchor = {"wmt14": TranslationAnchor, "bert": BertAnchor}[name]
     anchor(script, parsed._replace(config=config), name).run()

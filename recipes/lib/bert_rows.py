@@ -7,10 +7,6 @@ from recipes.lib.config import Config, RecipeScript, pairs
 from recipes.lib.experiment import complete_help
 from recipes.lib.rows import PlannedRow, read_rows
 
-HELP = """\
-  --rows LIST         in place of --encodings: all, or those of some of the paper's tables
-                      ({table-numbers})
-"""
 MODELS = {
     "learned": "learned --position-segments input",
     "shaw": "shaw --position-segments input",

@@ -9,7 +9,8 @@ it reproduces; ``--help`` prints that comment. Of the arrays, all kinds of recip
     smoke, gpu, tiny …   other defaults, for --smoke and the names in ``presets``
     train, generate, score   words of a command; {name} in them is the value of an option
 
-An option ``--updates N`` has a whole number, ``--lr X`` a number, ``LIST`` is divided by commas,
+What all scripts of a kind take is in ``recipes/lib/help/KIND.txt``, in the same form. An option
+``--updates N`` has a whole number, ``--lr X`` a number, ``LIST`` is divided by commas,
 ``a|b`` is one of these, other words are read by their kind; one without a word is a flag. A
 ``{field}`` that is no option and has no default is an error, and so is in recipes for translation
 an option that the user gives and nothing reads: :meth:`Config.check_read`. ``DIR``, ``FOLDER``,
@@ -202,16 +203,13 @@ def pairs(words: Sequence[str]) -> Dict[str, str]:
     return {name[2:]: value for name, value in zip(words[::2], words[1::2])}
 
 
-def read_options(
-    script: RecipeScript, text: str, arguments: List[str], presets: Sequence[str] = ()
-) -> ParsedArguments:
+def read_options(script: RecipeScript, text: str, arguments: List[str]) -> ParsedArguments:
     """Read the user's arguments by the help of a recipe, or print it and end.
 
     Args:
         script: of the recipe.
         text: the help of all options of its kind, which says what there is.
         arguments: the user's.
-        presets: arrays of the script that are values of --preset.
 
     Raises:
         UsageError: an option is unknown or given twice, or its value is none.
@@ -229,6 +227,7 @@ def read_options(
     overrides += [pairs(script.arrays[name]) for name in ("smoke", "fast") if name in chosen]
     preset = chosen.get("preset") or defaults["preset"]
     if preset:
+        presets = script.arrays["presets"]
         if preset not in presets:
             *most, last = presets
             choices = f"{', '.join(most)} or {last}" if most else last

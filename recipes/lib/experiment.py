@@ -3,6 +3,7 @@
 import os
 import re
 import textwrap
+from pathlib import Path
 from typing import Callable, List, Sequence
 
 from fairseq_posenc.errors import UsageError
@@ -14,31 +15,14 @@ from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_row
 from recipes.lib.runner import chosen, in_order, run_cells
 
-# lines of help that several kinds of recipes share
-_SHARED_HELP = """\
-  --run-dir DIR       results ({run-dir})
-  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
-                      {row-list}
-  --seeds LIST        comma-separated ({seeds})
-  --plan              print the commands, and stop
-  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and
-                      stop
-  --device cpu|cuda   (cuda if there is one)
-  --gpus N            (all) of each node; --jobs divides them
-  --cell N            only the N-th training of the plan
-  --hours N           end a training with a checkpoint before N hours are over; the exit status is
-                      75
-  --workers N         processes for preparation (number of cores)
-  --stage N           start at this stage: {stages}
-  --stop-stage N      stop after this one
-"""
+_HELP = Path(__file__).with_name("help")
 
 
-def shared_help(*names: str) -> str:
-    """Return the lines of help of options that several kinds of recipes share."""
-    entries = re.split("^(?=  --)", _SHARED_HELP, flags=re.M)[1:]
-    by_name = {entry.split()[0][2:]: entry for entry in entries}
-    return "".join(by_name[name] for name in names)
+def help_text(kind: str) -> str:
+    """Return the help of a kind of recipe; it may name options alone that shared.txt explains."""
+    text, shared = ((_HELP / f"{name}.txt").read_text("utf-8") for name in (kind, "shared"))
+    entries = {entry.split()[0]: entry for entry in re.split("^(?=  --)", shared, flags=re.M)[1:]}
+    return re.sub(r"^  (--[a-z-]+)\n", lambda line: entries[line[1]], text, flags=re.M)
 
 
 def complete_help(script: RecipeScript, stages: Sequence[str], rows: Sequence[str] = ()) -> None:

@@ -13,56 +13,14 @@ from typing import Dict, List, NamedTuple, Sequence
 from fairseq_posenc.errors import UsageError
 from recipes.lib import figures
 from recipes.lib.benchmarks import BENCHMARKS
-from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import complete_bert_help, rows_of, whole_tables
 from recipes.lib.cell import PlannedCell, Step, placement, plan, shell, variable
 from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import Experiment, shared_help
+from recipes.lib.experiment import Experiment, help_text
 from recipes.lib.processes import printed
 from recipes.lib.rows import PlannedRow
 from recipes.lib.runner import chosen
 from recipes.lib.settings import check_disk, checksum, read_lines, write
-
-HELP = f"""{{own options}}
-  --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
-                      minutes, offline
-  --plan              print every command from data to table as a script for 'bash -e', without any
-                      set-up, for a GPU unless --device says cpu, and stop
-  --slurm             print a script that submits the cells to SLURM as an array of jobs, with a GPU
-                      each, and stop; the models must be there
-  --pretrain-dir DIR  results of {{pretrain-recipe}}
-                      ({{pretrain-dir}}): models in <row>/seed1/checkpoint_last.pt, subwords and
-                      dict.txt in bin
-  --pretrained ROW=CHECKPOINT   another model for a row; may be given several times
-  --text FOLDER       subwords and dict.txt from here (output of posenc prepare text)
-  --pretrain OPTIONS  first run that recipe for rows without --pretrained, with these options, for
-                      example '--text documents.txt --updates 20000', or '-- --bf16'
-  --url URL           download the files from here, by their names (their official addresses)
-{shared_help("run-dir", "encodings")}\
-{ROWS_HELP}\
-  --tasks LIST        comma-separated ({{tasks}})
-  --arch NAME         of the models ({{arch}})
-  --length N          longest input, as in pre-training ({{length}})
-  --lrs LIST          peak learning rates ({{lrs}})
-{shared_help("seeds")}\
-  --batch N           examples per update ({{batch}})
-  --interval N        updates between checkpoints, which are also validations ({{interval}})
-  --tables LIST       tables of the paper to compare with ({{tables}})
-  --keep-checkpoints yes|no  of finished cells ({{keep-checkpoints}})
-{shared_help("device")}\
-  --jobs N            cells at a time (number of GPUs, or of cores on a CPU)
-{shared_help("cell")}\
-  --hours N           end a training, also one of --pretrain, with a checkpoint before N hours are
-                      over; the exit status is 75
-{shared_help("stage", "stop-stage")}
-Every cell runs on one GPU; there are as many at a time as there are GPUs. Started again, it
-continues where it was, with more rows, tasks, learning rates or seeds if you like.
-
-Learning rates, warm-up, batch, epochs and checkpoints are those of Chen et al. 2021, Table 7. Where
-the paper is silent, this script has BERT's. A last checkpoint comes at the end, beside one every
-{{interval}} updates; of the learning rates that counts which has the best median over seeds on the
-English development set.
-"""
 
 
 class Length(NamedTuple):
@@ -76,7 +34,7 @@ def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
     benchmark = BENCHMARKS[pairs(script.arrays["defaults"])["benchmark"]]
     complete_bert_help(script, [*FineTuning.stages, *benchmark.further_stages])
-    FineTuning(script, read_options(script, HELP, arguments)).run()
+    FineTuning(script, read_options(script, help_text("finetune"), arguments)).run()
 
 
 class FineTuning(Experiment):

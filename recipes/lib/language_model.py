@@ -11,17 +11,17 @@ from fairseq_posenc.files import existing
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment, complete_help
+from recipes.lib.experiment import Experiment, complete_help, help_text
 from recipes.lib.runner import finished_cells
 from recipes.lib.settings import make_folder
-from recipes.lib.translation import HELP, ONE_JOB, SPLITS, draw_curves, learn_bpe, rows_of
+from recipes.lib.translation import ONE_JOB, SPLITS, draw_curves, learn_bpe, rows_of
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
     script.arrays["defaults"] += ["--jobs-on-gpus", ONE_JOB]
     complete_help(script, LanguageModels.stages)
-    LanguageModels(script, read_options(script, HELP, arguments)).run()
+    LanguageModels(script, read_options(script, help_text("translation"), arguments)).run()
 
 
 class LanguageModels(Experiment):

@@ -7,71 +7,25 @@ from typing import List, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from recipes.lib import wikipedia
 from recipes.lib.batch import Division, divide, sequences
-from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import complete_bert_help, rows_of
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment, shared_help
+from recipes.lib.experiment import Experiment, help_text
 from recipes.lib.figures import once
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, record_fingerprint
 
 SNAPSHOT = "20231101"
 DATASET = "datasets/wikimedia/wikipedia"
-HELP = f"""{{own options}}
-  --raw-dir DIR       take the folders {SNAPSHOT}.<language> of wikimedia/wikipedia from here
-  --data-dir DIR      or download them into here, once for all recipes (--run-dir/raw)
-  --url URL           or download them from here, verified; a mirror laid out as the default
-                      ({{url}})
-  --text TEXT         take other text, see posenc prepare text --train
-  --valid TEXT        text for validation (default: taken from the training text)
-  --hold-out N        that is every N-th document of each language ({{hold-out}})
-  --documents KIND    what divides documents in --text: blank (lines), or title (lines, WikiText)
-  --vocabulary N      entries ({{vocabulary}})
-{shared_help("run-dir", "encodings")}\
-{ROWS_HELP}\
-  --segments alternating|none  alternating: with the documents of a block; none: the models get
-                      segments in fine-tuning ({{segments}})
-{shared_help("seeds")}\
-  --arch NAME         ({{arch}})
-  --updates N         ({{updates}})
-  --batch N           sequences per update ({{batch}})
-  --length N          tokens per sequence ({{length}})
-  --lr X              peak learning rate ({{lr}})
-  --warmup X          share of the updates until it is reached ({{warmup}})
-  --interval N        updates between checkpoints, which are also validations ({{interval}})
-  --optimizer lamb|adam  ({{optimizer}})
-{shared_help("device", "gpus")}\
-  --gpu-memory N      GiB of the smallest GPU (as found), from which --sequences is estimated
-  --sequences N       the most sequences per GPU and step (16 on a CPU)
-  --jobs N            trainings at a time (1; number of cores on a CPU)
-{shared_help("cell", "hours", "workers")}\
-  --plan              print the commands, tokens per update and --update-freq, and stop
-{shared_help("slurm", "stage", "stop-stage")}
-The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
-several of them a training runs under torchrun; in a SLURM job of several nodes, started once
-there, under srun, with --gpus of each. Models: RUN_DIR/<row>/seed<n>/checkpoint_last.pt. Their
-subword model and dict.txt: RUN_DIR/bin.
-
-Batch, learning rate, warm-up and updates are those of Chen et al. 2021, Table 7. The paper names no
-optimiser, but its batch of 4096, 0.0018 and warm-up of 0.025 are LAMB's untuned row for batch 4K of
-You et al. 2020, Table 4 (S. Bhojanapalli is an author of both). So the default is LAMB; for
---optimizer adam 0.0018 is high: give --lr 0.0006 with it. All else, of which the paper is silent,
-stands in this script; blocks are of full sentences and may cross documents. By its section 4,
-models have segments in both trainings or in fine-tuning alone: ours have in both, where --segments
-does not say otherwise.
-
-A training whose loss is higher after warm-up than it was within is stopped, where the warm-up has
-100 updates or more.
-"""
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
     complete_bert_help(script, Pretraining.stages)
     Pretraining(
-        script, read_options(script, HELP, arguments, script.arrays.get("presets", []))
+        script,
+        read_options(script, help_text("pretrain"), arguments),
     ).run()
 
 

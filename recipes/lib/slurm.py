@@ -2,52 +2,15 @@
 
 import os
 from itertools import chain
+from pathlib import Path
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, shell
+from recipes.lib.config import Config
 from recipes.lib.recipe import Recipe
 
-SCRIPT = """\
-#!/usr/bin/env bash
-# {count} trainings of {recipe} on SLURM: 'bash FILE [OPTION…]', on a login node.
-# Here it sets up and downloads, as computing nodes may have no network. Then it submits, with these
-# options of sbatch, such as --partition and --account: what makes the data, without GPUs; an
-# array, each job of which has one training; and, once all have ended, what makes the tables.
-# A training stops with a checkpoint a quarter of an hour before its job's HOURS are over, and the
-# job is put back into the queue. What is cut otherwise goes on from the last checkpoint, too.
-set -euo pipefail
-hours=${{HOURS:-24}}
-cd {here}
-{set_up}{load}
-options=(--nodes=1 --ntasks-per-node=1 --time="$hours:00:00" --requeue --open-mode=append
-    --output={logs})
-data=$(sbatch --parsable "${{options[@]}}" --job-name=data --cpus-per-task=8 --mem=32G \\
-    "$@" <<'{end}'
-#!/usr/bin/env bash
-{data}
-{end}
-)
-train=$(sbatch --parsable "${{options[@]}}" --job-name=train --dependency="afterok:${{data%%;*}}" \\
-    --array=1-{count} --signal=B:USR1@120 {resources} --export="ALL,HOURS=$hours" "$@" <<'{end}'
-#!/usr/bin/env bash
-requeue() {{ scontrol requeue "$SLURM_JOB_ID"; }}
-trap requeue USR1
-{train} &
-# a signal ends a wait, not the recipe
-until wait $! && status=0 || status=$?; ! kill -0 $! 2>/dev/null; do :; done
-# the training has stopped for its time
-if ((status == 75)); then requeue; fi
-exit "$status"
-{end}
-)
-sbatch "${{options[@]}}" --job-name=table --dependency="afterany:${{train%%;*}}" \\
-    --cpus-per-task=2 --mem=8G "$@" <<'{end}'
-#!/usr/bin/env bash
-source scripts/env.sh
-{table}
-{end}
-"""
+SCRIPT = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
 
 
 def print_script(
@@ -83,18 +46,18 @@ def print_script(
     end, words = "JOB", [*chain(*recipe.parsed.words.values()), *recipe.parsed.passthrough]
     while any(end in word for word in words):  # the line that ends a here-document
         end += "_"
-    print(SCRIPT.format(
-        end=end,
-        count=len(cells), recipe=recipe.script.name, here=shell([os.getcwd()]),
-        set_up="bash scripts/setup.sh --gpu\n" * on_gpu,
-        load=_command(recipe, ["--device", "cpu", "--stop-stage", str(load)]),
+    values = {
+        "end": end, "count": str(len(cells)), "recipe": recipe.script.name,
+        "here": shell([os.getcwd()]), "set-up": "bash scripts/setup.sh --gpu\n" * on_gpu,
+        "load": _command(recipe, ["--device", "cpu", "--stop-stage", str(load)]),
         # SLURM fills in %x and the like, also in the names of folders
-        logs=shell([f"{recipe.run_dir.replace('%', '%%')}/slurm-%j.log"]),
-        data=_command(recipe, ["--device", "cpu", "--stop-stage", str(data)]),
-        resources=resources + f" --gpus-per-node={gpus}" * on_gpu,
-        train=_command(recipe, device, variables),
-        table=_command(recipe, ["--device", "cpu", "--stage", str(table)]),
-    ), end="")  # fmt: skip
+        "logs": shell([f"{recipe.run_dir.replace('%', '%%')}/slurm-%j.log"]),
+        "data": _command(recipe, ["--device", "cpu", "--stop-stage", str(data)]),
+        "resources": resources + f" --gpus-per-node={gpus}" * on_gpu,
+        "train": _command(recipe, device, variables),
+        "table": _command(recipe, ["--device", "cpu", "--stage", str(table)]),
+    }  # fmt: skip
+    print(Config([values]).text(SCRIPT), end="")
 
 
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:

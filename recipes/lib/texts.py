@@ -9,11 +9,11 @@ from typing import Dict, List, Type
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import placement
 from recipes.lib.config import ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import complete_help
+from recipes.lib.experiment import complete_help, help_text
 from recipes.lib.longer_text import LongerText
 from recipes.lib.own_texts import Own, PythonDocs
 from recipes.lib.settings import read_lines
-from recipes.lib.translation import HELP, ONE_JOB, SPLITS, Translation, rows_of
+from recipes.lib.translation import ONE_JOB, SPLITS, Translation, rows_of
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
@@ -22,7 +22,7 @@ def main(script: RecipeScript, arguments: List[str]) -> None:
     jobs = "of GPUs on GPUs" if kind.job_per_gpu else ONE_JOB
     script.arrays["defaults"] += ["--jobs-on-gpus", jobs]
     complete_help(script, kind.stages)
-    parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
+    parsed = read_options(script, help_text("translation"), arguments)
     setting = parsed.config["setting"]
     if setting:
         config = parsed.config.with_overrides(pairs(script.arrays[setting]))

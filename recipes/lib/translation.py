@@ -13,16 +13,12 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import Config, ParsedArguments, RecipeScript, own_options
 from recipes.lib.devices import cores
-from recipes.lib.experiment import Experiment, shared_help
+from recipes.lib.experiment import Experiment
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.runner import finished_cells, run_cells
 from recipes.lib.settings import as_lines, epochs_of
 
-HELP = f"""{{own options}}
-{shared_help("run-dir", "encodings", "seeds", "plan", "device")}\
-  --jobs N            trainings at a time (number of cores on a CPU, {{jobs-on-gpus}})
-{shared_help("stage", "stop-stage")}"""
 ONE_JOB = "1 on a GPU"
 SPLITS = "train", "valid", "test"
 # options of fairseq-train that end a training

@@ -24,53 +24,17 @@ from recipes.lib import figures
 from recipes.lib.batch import Division, divide, tokens
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import Config, ParsedArguments, RecipeScript, pairs, read_options
-from recipes.lib.experiment import Experiment, complete_help, shared_help
+from recipes.lib.experiment import Experiment, complete_help, help_text
 from recipes.lib.rows import PlannedRow, read_row, read_rows
 from recipes.lib.runner import chosen
 from recipes.lib.wmt_data import Corpora, CorpusSetting
-
-HELP = f"""{{own options}}
-  --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
-                      minutes, offline
-  --plan              print the downloads, the batch and the commands, and stop
-{shared_help("slurm")}\
-  --raw-dir DIR       take the archives from here, under the names that --plan prints
-  --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
-  --url LIST          download them from here, mirrors with the paths of the original sites
-  --add PREFIX        more training text, PREFIX.<language>, also compressed; may be given again
-  --ready DIR         training text in place of the archives': raw, train.raw.<language>; or
-                      tokenised or cut into subwords already: train.tok.<language>,
-                      newstest2014.tok.<language> …, or train.bpe.<language> … and codes, or
-                      Google's wmt16_en_de, unpacked
-  --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
-                      did, rather than by sacremoses, which differs in a few lines
-{shared_help("run-dir")}\
-  --settings LIST     comma-separated ({{settings}})
-{shared_help("encodings")}\
-  --seeds LIST        ({{seeds}}{{seeds-note}})
-  --tables LIST       of the papers ({{tables}})
-  --arch NAME         another architecture
-  --updates N         another length of the training, in updates
-  --batch N           other tokens per update
-  --bpe N             another number of BPE operations
-{shared_help("device", "gpus")}\
-  --gpu-memory N      GiB of the smallest GPU (as found), from which --max-tokens is estimated
-  --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
-  --jobs N            trainings at a time (1; number of cores on a CPU)
-{shared_help("cell", "hours", "workers")}\
-  --keep-checkpoints yes|no  of finished trainings, beside the scored model ({{keep-checkpoints}})
-{shared_help("stage", "stop-stage")}
-Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
-several GPUs a training runs under torchrun; in a SLURM job of several nodes, started once there,
-under srun. Add `-- --fp16` or `-- --bf16`. Started again, the recipe continues where it was.
-"""
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
     script.arrays["defaults"] += ["--keep-checkpoints", "no"]
     complete_help(script, Wmt.stages)
-    parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
+    parsed = read_options(script, help_text("wmt"), arguments)
     if parsed.config["ready"] and parsed.config["add"]:
         raise UsageError("--ready and --add exclude each other")
     if parsed.config["ready"] and parsed.config["moses"]:

@@ -259,9 +259,9 @@ def test_the_users_words_go_before_presets_settings_and_defaults():
     about, arguments = page(
         "--b", "9", "--preset", "gpu", "--", "--fp16",
         defaults=["--a", "1", "--b", "2", "--c", "3"],
-        gpu=["--b", "5", "--c", "6"], gpu_train=["--bf16", "--update-freq", "2"],
+        gpu=["--b", "5", "--c", "6"], gpu_train=["--bf16", "--update-freq", "2"], presets=["gpu"],
     )  # fmt: skip
-    given = read_options(about, "  --b N  x\n  --preset NAME  x\n", arguments, ["gpu"])
+    given = read_options(about, "  --b N  x\n  --preset NAME  x\n", arguments)
     values = given.config.with_overrides({"a": "7", "c": "8"})
     assert [values[name] for name in "abcd"] == ["7", "9", "6", ""]
     words = {"--b": ["--b", "9"], "--preset": ["--preset", "gpu"]}
