@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import comma_separated
-from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU_METRICS, metric_of
+from fairseq_posenc.tools.scores.metrics import METRICS, base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import read_curves, read_log
@@ -227,28 +227,17 @@ def _signatures(scores: Sequence[Score]) -> List[Tuple[str, str]]:
 
 def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
     """Return p-values by run and seed against the first run, and the test's signature."""
-    if not metric_of(metric).has_plain_text:
-        return None
-    (first, seeds), *rest = runs.items()
+    (_, seeds), *rest = runs.items()
     rows: Dict[str, Dict[str, str]] = {}
     signature = ""
     for name, other_seeds in rest:
         for seed, pair in common_seeds(seeds, other_seeds).items():
-            outputs: List[Any] = [score.texts.hypothesis for score in pair]
-            texts = pair[0].texts
-            references: Any = texts.reference and [texts.reference, *texts.more_references]
-            if metric not in SACREBLEU_METRICS:
-                references, outputs = None, [score.texts.statistics.get(metric) for score in pair]
-            if None in outputs or (metric in SACREBLEU_METRICS and not references):
-                return None
-            named = list(zip((first, name), outputs))
             row = rows.setdefault(name, {})
             if any(score.all.above_chance is False for score in pair):
                 row[seed] = "nothing learned"
                 continue
-            language = pair[0].language or ""
-            values, signature = paired_bootstrap(metric, named, references, language)
-            row[seed] = f"{values[1]:.4f}" if isinstance(values[1], float) else str(values[1])
+            statistics = [score.texts.statistics[base_metric(metric)] for score in pair]
+            row[seed], signature = paired_bootstrap(metric, *statistics)
     if not rows:
         return None
     columns = list(dict.fromkeys(seed for row in rows.values() for seed in row))
