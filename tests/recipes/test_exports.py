@@ -1,16 +1,16 @@
 """The tables of what exported models do elsewhere."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from fairseq_posenc.errors import UsageError
 from recipes.exports.random_models import CLASSES, TYPES, write_checkpoint, write_data
 
 pytest.importorskip("transformers")
-from recipes.exports import classes, consumer
+from recipes.exports import classes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "huggingface.md"
 
@@ -25,7 +25,7 @@ def test_models_go_to_the_consumers_that_are_here_and_come_back(monkeypatch):
     pytest.importorskip("ctranslate2")
     chosen = {name: CLASSES[name] for name in ("FSMT", "M2M100", "Roberta", "MPNet", "Bloom")}
     monkeypatch.setattr(classes, "CLASSES", chosen)
-    text = classes.table([sys.executable])
+    text = classes.table()
     head, _, *lines = cells(text)
     assert head[0] == "class" and re.match(r"transformers 5\.\d+\.\d+$", head[1])
     assert [line[0] for line in lines] == list(chosen)
@@ -39,18 +39,10 @@ def test_models_go_to_the_consumers_that_are_here_and_come_back(monkeypatch):
 
 
 def test_a_difference_is_told_from_rounding():
-    one, other = consumer.torch.tensor([2.0, 4.0]), consumer.torch.tensor([2.0, 4.1])
-    assert consumer.compared(one, one, []) == "0"
-    assert consumer.compared(other, one, []) == "**wrong**, 2e-02"
-    assert consumer.compared(other * float("nan"), one, ["head"]) == "**wrong**, without head: nan"
-
-
-@pytest.mark.parametrize(
-    "interpreter, reason", [("/none", "No such file"), ("true", "printed nothing")]
-)
-def test_an_environment_that_cannot_be_used_is_named(interpreter, reason, tmp_path):
-    with pytest.raises(UsageError, match=f"--python {interpreter}: .*{reason}"):
-        classes.consume(interpreter, str(tmp_path), "name")
+    one, other = torch.tensor([2.0, 4.0]), torch.tensor([2.0, 4.1])
+    assert classes.compared(one, one) == "0"
+    assert classes.compared(other, one) == "**wrong**, 2e-02"
+    assert classes.compared(other * float("nan"), one, ["head"]) == "**wrong**, without head: nan"
 
 
 def test_the_page_has_a_row_for_each_class():
@@ -70,9 +62,9 @@ def test_precisions_are_compared_on_the_same_sentences(tmp_path, monkeypatch):
         precisions.table(*arguments)
     (data / "test.raw.de").write_text("w1 w2\n" * 90)
     (data / "sentencepiece.model").touch()
-    generator = consumer.torch.Generator().manual_seed(1)
-    tokens = consumer.torch.randint(4, TYPES, (70, 5), generator=generator).tolist()
-    sentences = [[*row[: 1 + n % 5], consumer.EOS] for n, row in enumerate(tokens)]
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(4, TYPES, (70, 5), generator=generator).tolist()
+    sentences = [[*row[: 1 + n % 5], classes.EOS] for n, row in enumerate(tokens)]
     monkeypatch.setattr(precisions, "read_sentences", lambda *_: {"encoder": sentences})
     text = precisions.table(*arguments)
     assert text.startswith("n = 70 sentences, beam 5;")
