@@ -4,7 +4,6 @@ Both know the literal ``<unk>``, which corpora such as WikiText hold in place of
 one piece, the unknown token, and never ``<``, ``unk``, ``>``.
 """
 
-import inspect
 import os
 import re
 import unicodedata
@@ -14,7 +13,6 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from fairseq.data import Dictionary
 
 from fairseq_posenc.data.indexed import read_dictionary
-from fairseq_posenc.data.protobuf import read_field
 from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError, first_line, import_optional
 
@@ -24,19 +22,6 @@ SPECIALS = ("<s>", "<pad>", "</s>", UNKNOWN, MASK)
 DICTIONARY = "dict.txt"
 _GROUPED_NUMBER = re.compile(r"\d+(?:[.,]\d+)+")
 _RARE_WORD = "\u16a0" * 200
-
-# in SentencePiece's message ModelProto: 2 is the TrainerSpec and 3 the NormalizerSpec, then the
-# field there, and its default
-_SETTINGS: Dict[str, Tuple[int, int, Any]] = {
-    "model_type": (2, 3, 1),
-    "treat_whitespace_as_suffix": (2, 24, 0),
-    "byte_fallback": (2, 35, 0),
-    "name": (3, 1, b""),
-    "precompiled_charsmap": (3, 2, b""),
-    "add_dummy_prefix": (3, 3, 1),
-    "remove_extra_whitespaces": (3, 4, 1),
-    "escape_whitespaces": (3, 5, 1),
-}
 
 VERSION = "sentencepiece.version"  # of the library that learnt the model beside it
 Span = Tuple[int, int]
@@ -132,8 +117,6 @@ class SentencePiece(Subwords):
     def __init__(self, file: str):
         super().__init__(file)
         self._model = library("sentencepiece").SentencePieceProcessor(model_file=file)
-        # before 0.2.2 offsets came another way, which 0.2.3 no longer knows
-        self._maps = "return_type" in inspect.signature(self._model.encode).parameters
         subwords = [self._model.id_to_piece(index) for index in range(len(self._model))]
         # of the special tokens, text yields the unknown one only, whatever its name in the model
         subwords[self._model.unk_id()] = UNKNOWN
@@ -148,12 +131,8 @@ class SentencePiece(Subwords):
         # a character before the text, so that no ▁ is put before the text itself
         prefix = _STRANGE if after_special and text[:1] != " " else ""
         text = prefix + text
-        if self._maps:
-            encoding = self._model.encode(text, return_type="offset_mapping")
-            ids, spans = encoding["ids"], encoding["offsets"]
-        else:
-            proto = self._model.encode(text, out_type="immutable_proto").pieces
-            ids, spans = [piece.id for piece in proto], [(p.begin, p.end) for p in proto]
+        encoding = self._model.encode(text, return_type="offset_mapping")
+        ids, spans = encoding["ids"], encoding["offsets"]
         first = 0
         if prefix:  # an unknown character that follows is one piece with it
             strings = [piece.lstrip("▁") for piece in self._model.encode(text, out_type=str)]
@@ -192,12 +171,10 @@ class SentencePiece(Subwords):
         scores = map(self._model.get_score, range(len(self._names)))
         return {piece: s for piece, s in zip(self._names, scores) if piece != UNKNOWN}
 
-    def setting(self, name: str) -> Any:
-        """Return one of ``_SETTINGS``; ``model_type`` 1 is unigram, the format of maps its own."""
-        part, field, default = _SETTINGS[name]
-        return read_field(
-            read_field(self._model.serialized_model_proto(), part, b""), field, default
-        )
+    def settings(self) -> Tuple[Any, Any]:
+        """Return how the model was learnt and how it normalises, as messages of the library."""
+        message = model_message(self._model.serialized_model_proto())
+        return message.trainer_spec, message.normalizer_spec
 
 
 SUBWORD_MODELS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
@@ -300,9 +277,14 @@ def load_dictionary(folder: str) -> Dictionary:
     return read_dictionary(file)
 
 
+def model_message(content: bytes) -> Any:
+    """Return what a file of SentencePiece holds, as the library's message ``ModelProto``."""
+    return library("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(content)
+
+
 def library(name: str) -> Any:
     """Import a library of subwords, or say how to get it."""
-    return import_optional(name, f"this subword model needs the library {name}")
+    return import_optional(name, f"this subword model needs the library {name} ({{error}})")
 
 
 def _boundaries(text: str) -> Set[int]:

@@ -13,9 +13,8 @@ from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
 
 from fairseq.data import Dictionary
 
-from fairseq_posenc.data.protobuf import without_field
 from fairseq_posenc.data.segmentation import SentencePieces
-from fairseq_posenc.data.subwords import SentencePiece, library
+from fairseq_posenc.data.subwords import SentencePiece, library, model_message
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.bert import sampling
@@ -26,7 +25,6 @@ _MOST_LINES = 4_000_000  # which the library holds in memory
 # below a number of pairs, how many pieces besides the characters; small text has few words twice
 _DEFAULTS = ((100_000, 4_000), (1_000_000, 10_000), (float("inf"), 32_000))
 _META = 3  # <unk>, <s> and </s>
-_NORMALISERS, _RULES = (3, 5), 6  # fields of sentencepiece_model.proto
 # A piece is "<" or has none, so that none is <pad> or </s>, which dictionaries of fairseq know.
 _ALONE = ["<"]
 # fairseq parts pieces at every blank; the library takes ▁ for a space and skips lines with ▅
@@ -109,8 +107,10 @@ def _train(lines: Iterator[str], size: int, characters: Set[str]) -> bytes:
             )
         except RuntimeError as error:
             raise UsageError(f"SentencePiece cannot learn: {first_line(error)}") from None
-    # the names of the files of the rules are those of this machine and this run
-    return without_field(model, _NORMALISERS, _RULES)
+    message = model_message(model)
+    for rule in (message.normalizer_spec, message.denormalizer_spec):
+        rule.ClearField("normalization_rule_tsv")  # a file of this machine and this run
+    return message.SerializeToString()
 
 
 def write_dictionary(files: Sequence[str], folder: str) -> str:

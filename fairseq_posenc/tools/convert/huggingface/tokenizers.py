@@ -26,9 +26,12 @@ _CONTINUES = "@@"
 _BREAK = "\x01"
 
 
-# how the unigram model of the library tokenizers cuts
-_UNIGRAM = {"model_type": 1, "byte_fallback": 0, "treat_whitespace_as_suffix": 0}
-_UNIGRAM.update(add_dummy_prefix=1, escape_whitespaces=1)
+# how the unigram model of the library tokenizers cuts: what SentencePiece's model is learnt by, and
+# how it normalises
+_UNIGRAM = (
+    {"model_type": 1, "byte_fallback": False, "treat_whitespace_as_suffix": False},
+    {"add_dummy_prefix": True, "escape_whitespaces": True},
+)
 
 
 class TokenizerPair(NamedTuple):
@@ -202,7 +205,13 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
     longest sequence that it knows. So, for the library's own rules, letters and marks are composed
     first (NFC), and those that are left are parted, so that each grapheme is one character.
     """
-    differing = [name for name, value in _UNIGRAM.items() if model.setting(name) != value]
+    settings = model.settings()
+    differing = [
+        name
+        for part, usual in zip(settings, _UNIGRAM)
+        for name, value in usual.items()
+        if getattr(part, name) != value
+    ]
     # the library tokenizers parts text at spaces before it cuts
     if differing or any("▁" in piece[1:] for piece in model.vocabulary()):
         raise UsageError(
@@ -214,14 +223,14 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
     numbers = _numbered(dictionary, list(scores))
     vocabulary = [(piece, scores.get(piece, 0.0)) for piece in numbers]
     tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=dictionary.unk()))
-    normalizers, regex = tokenizers.normalizers, tokenizers.Regex
+    normalizers, regex, rules = tokenizers.normalizers, tokenizers.Regex, settings[1]
     parted = regex(r"(?=[\p{M}\u200c\u200d\uff9e\uff9f\u1100-\u11ff])")
     steps = []
-    if b"nfkc" in model.setting("name"):
+    if "nfkc" in rules.name:
         steps += [normalizers.NFC(), normalizers.Replace(parted, _BREAK)]
-    if model.setting("precompiled_charsmap"):
-        steps.append(normalizers.Precompiled(model.setting("precompiled_charsmap")))
-    if model.setting("remove_extra_whitespaces"):
+    if rules.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(rules.precompiled_charsmap))
+    if rules.remove_extra_whitespaces:
         steps += [normalizers.Replace(regex(" {2,}"), " "), normalizers.Strip(left=False)]
     else:  # where Metaspace would put none before a space
         steps.append(normalizers.Replace(regex(r"\A "), "  "))
