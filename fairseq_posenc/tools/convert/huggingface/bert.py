@@ -176,19 +176,9 @@ def _read(adapter: Adapter, config: HfConfig) -> ImportedModel:
     """Read a BERT; those without a table of positions have rotary ones."""
     fields, folder, is_rotary = config.fields, config.folder, not adapter.position_tables
     width, heads = fields["hidden_size"], fields["num_attention_heads"]
-    if width % max(heads, 1):
-        raise UsageError(f"{config.path}: {heads} heads do not divide {width}")
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        raise UsageError(
-            f"{config.path}: positions of type {fields['position_embedding_type']:.40}"
-        )
-    if config.get("embedding_size", width) != width or config.get("rotary_value"):
-        raise UsageError(f"{config.path}: embeddings of another width, or rotated values")
+    if config.get("embedding_size", width) != width:
+        raise UsageError(f"{config.path}: embeddings of another width")
     weights = HfWeights(folder, adapter.key_map)
-    channels = weights.get(adapter.shared_weights[0]).size(1)
-    if channels != width:
-        misfit = f"hidden_size is {width}, and embeddings have {channels} channels"
-        raise UsageError(f"{folder}: its weights do not fit its config.json: {misfit}")
     _tie(weights, adapter.shared_weights[0], config.get("tie_word_embeddings", True))
     length = fields["max_position_embeddings"] - adapter.unused_rows
     model = {
@@ -276,10 +266,16 @@ BERT = Adapter(
     unused_rows=0,
     read=_read,
     more_fields={
-        **{"vocab_size": int, "position_embedding_type": Maybe(str), "embedding_size": Maybe(int)},
-        **{"rotary_value": Maybe(bool), "tie_word_embeddings": Maybe(bool)},
+        "vocab_size": int,
+        "embedding_size": Maybe(int),
+        "tie_word_embeddings": Maybe(bool),
     },
-    accepted_values={**ANY_CLASS, "is_encoder_decoder": (False,)},
+    accepted_values={
+        **ANY_CLASS,
+        "is_encoder_decoder": (False,),
+        "position_embedding_type": ("absolute",),
+        "rotary_value": (False,),
+    },
     ignored_fields=frozenset({*SPECIAL_IDS, "sep_token_id"}),
     special_tokens=("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"),
     tokenizers=WORDPIECE,

@@ -8,7 +8,7 @@ model card says so where there are any.
 import json
 import math
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from fairseq.data import Dictionary
 
@@ -28,7 +28,7 @@ _BREAK = "\x01"
 
 # how the unigram model of the library tokenizers cuts: what SentencePiece's model is learnt by, and
 # how it normalises
-_UNIGRAM = (
+_UNIGRAM: Tuple[Dict[str, Any], ...] = (
     {"model_type": 1, "byte_fallback": False, "treat_whitespace_as_suffix": False},
     {"add_dummy_prefix": True, "escape_whitespaces": True},
 )
