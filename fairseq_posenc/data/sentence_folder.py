@@ -6,7 +6,7 @@
 
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Mapping, Optional, Sequence
 
 import numpy as np
 import torch
@@ -16,17 +16,11 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
-from fairseq_posenc.json_files import Each, Maybe, load_json
+from fairseq_posenc.json_files import from_json, read_json
 from fairseq_posenc.metrics.glue import METRICS
 
 DESCRIPTION = "task.json"
 INPUTS = ("input0", "input1")
-_SCHEMA = {
-    **dict.fromkeys(("name", "kind", "best"), str),
-    **dict.fromkeys(("labels", "metrics"), [str]),
-    "splits": Each(str),
-    "skipped": Maybe(Each([int])),
-}
 
 
 @dataclass
@@ -35,12 +29,12 @@ class Description:
 
     name: str  # of the task, as GLUE writes it
     kind: str  # classification or regression
-    labels: List[str]  # in the order of their numbers; none for a regression
-    metrics: List[str]  # of fairseq_posenc.metrics.glue.METRICS
+    labels: Sequence[str]  # in the order of their numbers; none for a regression
+    metrics: Sequence[str]  # of fairseq_posenc.metrics.glue.METRICS
     best: str  # the metric that chooses checkpoints
-    splits: Dict[str, str]  # split -> file it was read from
+    splits: Mapping[str, str]  # split -> file it was read from
     # split -> rows left out as malformed, counted from 0; splits without are missing
-    skipped: Dict[str, List[int]] = field(default_factory=dict)
+    skipped: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def regression(self) -> bool:
@@ -57,8 +51,7 @@ class Description:
         path = os.path.join(folder, DESCRIPTION)
         if not os.path.isfile(path):
             raise UsageError(f"there is no {path}; prepare the folder with posenc prepare glue")
-        content = load_json(path, _SCHEMA, "posenc prepare glue")
-        description = cls(**{name: content[name] for name in _SCHEMA if name in content})
+        description = from_json(cls, read_json(path), path, "posenc prepare glue")
         unknown = sorted({*description.metrics, description.best} - set(METRICS))
         if unknown:
             raise UsageError(
