@@ -81,7 +81,7 @@ from recipes.lib import __main__ as program
 from recipes.lib.processes import call
 
 def work(*_):
-    os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGHUP))
+    os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGTERM))
     if call(["sleep", "20"]):
         raise UsageError("sleep failed")
 
@@ -96,7 +96,7 @@ def test_a_signal_that_comes_where_python_lets_no_error_out_interrupts():
     """Its error is lost there, and the program that is ended failed, it was said."""
     ended = subprocess.run([sys.executable, "-c", LOST], capture_output=True, encoding="utf-8")
     assert ended.stderr == "own.sh: interrupted; start again to go on\n"
-    assert ended.returncode == 128 + signal.SIGHUP
+    assert ended.returncode == 128 + signal.SIGTERM
 
 
 def test_a_recipe_that_was_started_to_ignore_the_end_of_its_terminal_goes_on(own, tmp_path):

@@ -54,11 +54,11 @@ import functools, multiprocessing, time
 from fairseq_posenc.tools.workers import in_order
 
 def items():
-    yield from ("started", "started")
+    yield from ("started\\n", "started\\n")
     time.sleep(60)
 
 multiprocessing.set_start_method("METHOD")
-list(in_order(functools.partial(print, flush=True), items(), 2))
+list(in_order(functools.partial(print, end="", flush=True), items(), 2))  # one write a line
 """
 
 
