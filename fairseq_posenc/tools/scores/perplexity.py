@@ -23,7 +23,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.intervals import t_interval
-from fairseq_posenc.tools.scores.reference_check import LineGrams, misfit
+from fairseq_posenc.tools.scores.reference_check import misfit
 from fairseq_posenc.tools.scores.texts import join_subwords
 
 
@@ -97,7 +97,7 @@ def read_text(
         spelt = read_lines(raw)
         if len(spelt) != len(lines):
             raise UsageError(f"{raw} has {len(spelt)} lines, and '{subset}' has {len(lines)}")
-        differing = misfit(LineGrams(spelt), LineGrams([*subword_lines]))
+        differing = misfit(spelt, [*subword_lines])
         if differing.refused(len(spelt)):
             raise UsageError(
                 f"{raw} has other sentences than '{subset}' in {folder}, the first on line "

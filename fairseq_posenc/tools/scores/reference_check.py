@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections import Counter
 from functools import lru_cache
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
@@ -30,24 +30,6 @@ _FAR = 8  # lines at equal distances in the text
 _SHIFTS = (-2, -1, 1, 2)
 _FEW = 5  # sentences, of which means prove nothing
 _OTHERS = 0.5  # share of a further translation's lines; where people translate freely it is 0.2
-
-_CACHED = 64  # lines
-
-Grams = Counter
-
-
-class LineGrams(Sequence):
-    """Grams of lines, counted when they are asked for: those of all lines would take gigabytes."""
-
-    def __init__(self, lines: Sequence[str]):
-        self._length = len(lines)
-        self._cached = lru_cache(maxsize=_CACHED)(lambda number: _grams(lines[number]))
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, number: Any) -> Grams:  # type: ignore[override]
-        return self._cached(number)
 
 
 class Misfit(NamedTuple):
@@ -75,14 +57,12 @@ def check_reference(
         output_references: the references of the same sentences in another form, if there are
             some: T-lines.
     """
-    reference_grams = LineGrams(reference)
-    output_grams = LineGrams(output_references) if output_references else None
-    if sources and (output_grams or languages.source != languages.target):
-        _check_sources(path, reference_grams, LineGrams(sources), output_grams)
-    if output_grams is None:
-        _check_shift(path, reference_grams, LineGrams(hypotheses))
+    if sources and (output_references or languages.source != languages.target):
+        _check_sources(path, reference, sources, output_references)
+    if not output_references:
+        _check_shift(path, reference, hypotheses)
         return []
-    differing = misfit(reference_grams, output_grams)
+    differing = misfit(reference, output_references)
     if not differing.lines:
         return []
     first = differing.lines[0]
@@ -90,7 +70,7 @@ def check_reference(
     if differing.refused(len(reference)):
         raise UsageError(
             f"{path} has other sentences than the output ({words}: {reference[first][:60]!r} "
-            f"there, {(output_references or [])[first][:60]!r} in the output): "
+            f"there, {output_references[first][:60]!r} in the output): "
             "give the references of these sentences"
         )
     return [f"{path} differs from the references in the output: {words}"]
@@ -104,7 +84,7 @@ def check_further(path: str, lines: Sequence[str], texts: TestSet) -> List[str]:
     """
     sources = texts.source or texts.source_tokens
     check_reference(path, lines, None, sources, texts.hypothesis, texts.languages)
-    differing = len(misfit(LineGrams(lines), LineGrams(texts.reference)).lines)
+    differing = len(misfit(lines, texts.reference).lines)
     if len(lines) < _FEW or differing <= _OTHERS * len(lines):
         return []
     return [
@@ -127,17 +107,17 @@ def raw_references(
     raw_sources, references = map(read_lines, paths)
     if not len(raw_sources) == len(references) == len(sources):
         return None
-    differing = misfit(LineGrams(raw_sources), LineGrams(sources))
+    differing = misfit(raw_sources, sources)
     return None if differing.refused(len(raw_sources)) else references
 
 
-def misfit(first: Sequence[Grams], second: Sequence[Grams]) -> Misfit:
+def misfit(first: Sequence[str], second: Sequence[str]) -> Misfit:
     """Return which lines are of other sentences than the lines beside them."""
     count, lines, moved = len(first), [], 0
     step = max(1, count // (_FAR + 1))
-    for number, (grams, beside) in enumerate(zip(first, second)):
-        own = _alike(grams, beside)
-        if own >= _ALIKE or not beside:  # of nothing but unknown words nothing is known
+    for number, (line, beside) in enumerate(zip(first, second)):
+        own = _alike(line, beside)
+        if own >= _ALIKE or not _grams(beside):  # of nothing but unknown words nothing is known
             continue
         # a lost line shifts the next ones; another order is seen in the far ones
         indices = {number + n for n in _NEAR} | {(number + n * step) % count for n in range(_FAR)}
@@ -153,9 +133,9 @@ def misfit(first: Sequence[Grams], second: Sequence[Grams]) -> Misfit:
 
 def _check_sources(
     path: str,
-    references: Sequence[Grams],
-    sources: Sequence[Grams],
-    output_references: Optional[Sequence[Grams]],
+    references: Sequence[str],
+    sources: Sequence[str],
+    output_references: Optional[Sequence[str]],
 ) -> None:
     """Refuse references that are the sources, where these are not their own translation."""
     alike = [_alike(*pair) for pair in zip(references, sources)]
@@ -172,7 +152,7 @@ def _check_sources(
         )
 
 
-def _check_shift(path: str, references: Sequence[Grams], hypotheses: Sequence[Grams]) -> None:
+def _check_shift(path: str, references: Sequence[str], hypotheses: Sequence[str]) -> None:
     """Refuse references of which each belongs to the hypothesis of another line nearby."""
     count = len(references)
     if count < _FEW:
@@ -194,11 +174,12 @@ def _check_shift(path: str, references: Sequence[Grams], hypotheses: Sequence[Gr
         )
 
 
-def _grams(line: str) -> Grams:
+@lru_cache(maxsize=64)  # those of all lines would take gigabytes
+def _grams(line: str) -> Counter:
     """Return the sequences of three letters or digits of a line, without case and marks."""
     text = unicodedata.normalize("NFKD", html.unescape(_UNKNOWN.sub("\0", line)).casefold())
     letters = _NO_LETTERS.sub("", text)
-    grams: Grams = Counter()
+    grams: Counter = Counter()
     parts = letters.split("\0")
     if len(parts) == 1 and letters and len(letters) < 3:
         parts = [f" {letters} "]  # of a short text, its ends count too
@@ -207,8 +188,9 @@ def _grams(line: str) -> Grams:
     return grams
 
 
-def _alike(first: Grams, second: Grams) -> float:
+def _alike(line: str, other_line: str) -> float:
     """Return the share of sequences that two lines have in common, 0 to 1."""
+    first, second = _grams(line), _grams(other_line)
     total = sum(first.values()) + sum(second.values())
     count_of = second.get
     common = sum(min(count, count_of(gram, 0)) for gram, count in first.items())

@@ -7,7 +7,8 @@ references go the way of the training text and back, and are scored against them
 
 import os
 from collections import Counter
-from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
+from functools import partial
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from fairseq.data.data_utils import post_process
 
@@ -32,55 +33,39 @@ LOW = 99.0  # in BLEU; below, what is lost is named
 _NAMED = 10  # characters
 
 
-class Preparation(NamedTuple):
-    """How text became subwords, and how subwords become text."""
-
-    encode: Callable[[List[str]], List[str]]
-    decode: Callable[[Iterable[str]], List[str]]
-
-
-def preparation_of(data: Optional[str], language: Optional[str]) -> Optional[Preparation]:
-    """Return the preparation of training text in a language that a binarised folder records.
-
-    None where it records none. Of several folders joined by colons the first counts.
-    """
-    folder = first_folder(data)
-    paths = {name: os.path.join(folder, name) for name in (SentencePiece.name, TOKENIZER, CODES)}
-    if not data or not language:
-        return None
-    if os.path.exists(paths[SentencePiece.name]):
-        model = SentencePieces(paths[SentencePiece.name])
-        return Preparation(
-            lambda lines: [model.encode(line) for line in lines],
-            lambda lines: [model.decode(line) for line in lines],
-        )
-    if not (os.path.exists(paths[TOKENIZER]) and os.path.exists(paths[CODES])):
-        return None
-    moses = read_moses(paths[TOKENIZER], language, training=True)
-    encoder = BytePairEncoder(paths[CODES])
-    return Preparation(
-        lambda lines: [encoder.encode(line) for line in tokenise_lines(lines, moses)],
-        lambda lines: detokenise_lines((post_process(line, "@@ ") for line in lines), language),
-    )
-
-
 def read_round_trip(
     data: str, references: List[str], language: str, tokens_back: Optional[List[str]] = None
 ) -> Optional[RoundTrip]:
     """Return references after the preparation that a folder records; None where it records none.
 
     Args:
+        data: the folder; of several, joined by colons, the first counts.
         tokens_back: the references in the form that fairseq-generate prints, as text again: taken
             where the folder records no preparation.
     """
-    preparation = preparation_of(data, language)
-    if not preparation:
+    folder = first_folder(data)
+    model, tokenizer, codes = (
+        os.path.join(folder, name) for name in (SentencePiece.name, TOKENIZER, CODES)
+    )
+    has_pieces = os.path.exists(model)
+    if has_pieces:
+        subwords: Any = SentencePieces(model)
+        join, lines = subwords.decode, references
+    elif os.path.exists(tokenizer) and os.path.exists(codes):
+        subwords, join = BytePairEncoder(codes), partial(post_process, symbol="@@ ")
+        lines = tokenise_lines(references, read_moses(tokenizer, language, training=True))
+    else:
         return RoundTrip(references, tokens_back, tokens_back) if tokens_back else None
-    lines = preparation.encode(references)
-    dictionary = os.path.join(first_folder(data), f"dict.{language}.txt")
+
+    def decode(encoded: Iterable[str]) -> List[str]:
+        joined = [join(line) for line in encoded]
+        return joined if has_pieces else detokenise_lines(joined, language)
+
+    lines = [subwords.encode(line) for line in lines]
+    dictionary = os.path.join(folder, f"dict.{language}.txt")
     symbols = set(read_dictionary(dictionary).symbols) if lines else set()
     left = [" ".join(p if p in symbols else UNKNOWN for p in line.split()) for line in lines]
-    return RoundTrip(references, preparation.decode(lines), preparation.decode(left))
+    return RoundTrip(references, decode(lines), decode(left))
 
 
 def set_round_trip(texts: TestSet, data: str) -> None:
