@@ -1,43 +1,23 @@
 """The plot by length, read from matplotlib's axes."""
 
-import random
-
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import from_json
-from fairseq_posenc.tools.scores.result import Score
-from fairseq_posenc.tools.tables import length_table
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
+from tests.tools.tables.test_length_table import by_length, score
+
+RUNS = {"shape": [score(0.9), score(0.8)], "cape": [score(0.7)]}
 
 
-def score(*rights, within=(9, 4, 0, 0)):
-    """A result with nine sentences a bin and another share of right words; None: no sentences."""
-    draw, bins, rows, lengths = random.Random(str(rights)), [], [], []
-    for i, (right, known) in enumerate(zip(rights, within)):
-        count = 0 if right is None else 9
-        edges = {"longer_than": 10 * i if i else -1, "up_to": 10 * i + 10 if i < 3 else None}
-        bins.append({"name": f"bin{i}", "sentences": count, "within": known, **edges})
-        n = 10 * i + 5
-        lengths += [n] * count
-        for _ in range(count):
-            match = draw.randint(int(right * n), n)
-            rows.append([n, n, *(max(match - i, 0) for i in range(4)), *range(n, n - 4, -1)])
-    return {
-        "all": {"sentences": len(rows), "sacrebleu": 1.0, "within": 13},
-        "by_length": {"of": "source", "unit": "subwords", "bins": bins},
-        "sentences": {"length": lengths, "statistics": {"sacrebleu": rows}},
-        "signatures": {"sacrebleu": "tok:13a"},
-    }
-
-
-def by_length(runs):
-    read = {name: [from_json(Score, one, "", "") for one in seeds] for name, seeds in runs.items()}
-    return length_table.by_length(read)
-
-
-RUNS = {"shape": [score(0.9, 0.8, 0.6, 0.4), score(0.8, 0.8, 0.7, 0.4)]}
-RUNS["cape"] = [score(0.9, 0.7, 0.7, 0.5)]
+def within(*counts):
+    """A result, of whose bins of 5, 7 and no sentences so many are within the trained length."""
+    result = score(0.8)
+    bins = result["by_length"]["bins"]
+    bins[1]["up_to"] = 99
+    bins.append({"name": "100+", "longer_than": 99, "up_to": None, "sentences": 0})
+    for part, count in zip(bins, counts):
+        part["within"] = count
+    return result
 
 
 @pytest.fixture
@@ -55,7 +35,7 @@ def test_a_line_per_run_goes_through_its_estimates_with_their_intervals_as_bars(
         assert bars == [pytest.approx([one.low, one.high]) for one in row[1:]]
     assert lines["shape"][0].get_color() != lines["cape"][0].get_color()
     assert lines["shape"][0].get_marker() != lines["cape"][0].get_marker()
-    assert drawn.get_xlabel().startswith("Source length (subwords)")
+    assert drawn.get_xlabel().startswith("Source length (words)")
     assert drawn.get_ylabel() == "sacreBLEU"
 
 
@@ -71,22 +51,22 @@ def test_differences_from_the_first_are_drawn_in_each_runs_colour(drawn, axes):
 
 
 def test_bins_without_sentences_have_no_point(axes):
-    (line,) = axes({"cape": [score(0.9, 0.8, None, 0.5)]}).containers
-    assert line[0].get_xdata() == pytest.approx([0, 1, 3], abs=0.1)
+    (line,) = axes({"cape": [within(5, 2, 0)]}).containers
+    assert line[0].get_xdata() == pytest.approx([0, 1], abs=0.1)
 
 
 @pytest.mark.parametrize(
-    ("within", "shaded"),
-    [([9, 4, 0, 0], [0]), ([9, 9, 8, 0], [0, 1]), ([0, 0, 0, 0], []), ([None] * 4, [])],
+    ("counts", "shaded"),
+    [((5, 2, 0), [0]), ((5, 7, 0), [0, 1]), ((0, 0, 0), []), ((None, None, None), [])],
 )
-def test_only_bins_wholly_within_the_trained_length_are_shaded(axes, within, shaded):
-    found = axes({"shape": [score(0.9, 0.8, 0.7, 0.6, within=within)]})
+def test_only_bins_wholly_within_the_trained_length_are_shaded(axes, counts, shaded):
+    found = axes({"shape": [within(*counts)]})
     to_data = found.transData.inverted()
     middles = [patch.get_extents().transformed(to_data).x0 + 0.5 for patch in found.patches]
     assert middles == pytest.approx(shaded)
     names = [tick.get_text() for tick in found.get_xticklabels()]
-    assert names[1] == ("bin1\nn = 9" if None in within else f"bin1\n{within[1]} of 9")
-    assert ("within" in found.get_xlabel()) == (None not in within)
+    assert names[1] == ("11+\nn = 7" if None in counts else f"11+\n{counts[1]} of 7")
+    assert ("within" in found.get_xlabel()) == (None not in counts)
 
 
 STRANGE = ["$\\frac{1}{2}$", "$x^", "$\\unknown$", "_hidden", "a\nb\0\ud800", "x" * 100_000]
@@ -94,7 +74,7 @@ STRANGE = ["$\\frac{1}{2}$", "$x^", "$\\unknown$", "_hidden", "a\nb\0\ud800", "x
 
 @pytest.mark.parametrize("name", STRANGE, ids=range(len(STRANGE)))
 def test_names_from_elsewhere_are_drawn_as_they_are(axes, tmp_path, name):
-    strange = score(0.9, 0.8, 0.7, 0.6)
+    strange = score(0.9)
     strange["by_length"]["bins"][0]["name"] = name.replace("\ud800", "")
     path = tmp_path / "plot.svg"
     plot_by_length(by_length({name: [strange]}), str(path))
@@ -113,7 +93,7 @@ def test_a_kind_of_picture_that_is_none_is_refused(tmp_path):
 
 
 def test_the_command_draws_a_test_set_of_a_recipe_with_several(posenc, write, tmp_path):
-    good, bad = score(0.9, 0.8, 0.6, 0.4), score(0.3, 0.2, 0.1, 0.0)
+    good, bad = score(0.9), score(0.3)
     several = write("cape/score.json", {"tests": {"a": good, "b": bad}, "notes": {}})
     alone = write("alone/score.json", bad)
     pictures = [tmp_path / name for name in ("several.png", "alone.png")]
