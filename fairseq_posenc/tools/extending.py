@@ -80,7 +80,10 @@ def extend(path: str, output: str, method: str, limits: Dict[str, int]) -> List[
                 f"{signatures.of_checkpoint(state)}{_right_options(state)}"
             )
         if table.dim() != 2 or not table.is_floating_point() or len(table) <= _FIRST:
-            raise UsageError(f"{path} is damaged: {key} is {_described(table)}")
+            raise UsageError(
+                f"{path} is damaged: {key} is of shape {tuple(table.shape)} and {table.dtype}, not "
+                "(positions, channels) of floats"
+            )
         old = len(table) - _FIRST
         if length <= old:
             raise UsageError(f"{flag} {length}: the table has {old} positions already")
@@ -101,10 +104,6 @@ def _right_options(state: Dict[str, Any]) -> str:
     keys = {option: f"{prefix}.embed_positions.weight" for option, (prefix, _) in _TABLES.items()}
     flags = [f"--{o.replace('_', '-')}" for o, key in keys.items() if key in state["model"]]
     return f"; its tables are those of {' and '.join(flags)}" if flags else ""
-
-
-def _described(table: Tensor) -> str:
-    return f"of shape {tuple(table.shape)} and {table.dtype}, not (positions, channels) of floats"
 
 
 def _groups(state: Dict[str, Any]) -> List[Dict[str, Any]]:

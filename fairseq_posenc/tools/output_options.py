@@ -9,7 +9,7 @@ import glob
 import os
 import re
 from fnmatch import fnmatch
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 
@@ -81,19 +81,15 @@ def refuse_repeated(parser: Any, *flags: str) -> None:
 def check_outputs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     """Check the outputs among parsed options."""
     named = {action: _texts(getattr(arguments, action.dest, None)) for action in parser._actions}
-    for action, output_type in _output_types(parser).items():
-        for output in named[action]:
+    for action in parser._actions:
+        output_type: Any = getattr(action, "output_type", None)
+        for output in named[action] if output_type else ():
             for action_of_input, texts in named.items():
                 if action_of_input.dest != action.dest:
                     texts = [part for text in texts for part in (text, *re.split("[=,:]", text))]
                     problem = f"{_flag(action)} {output} is what {_flag(action_of_input)} names"
                     refuse_inputs(output, texts, output_type, problem)
             _check_type(output, output_type, f"{_flag(action)} {output}")
-
-
-def _output_types(parser: argparse.ArgumentParser) -> Dict[argparse.Action, OutputType]:
-    output_types = {action: getattr(action, "output_type", None) for action in parser._actions}
-    return {action: output_type for action, output_type in output_types.items() if output_type}
 
 
 def _flag(action: argparse.Action) -> str:

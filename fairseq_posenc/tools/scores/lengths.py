@@ -14,12 +14,6 @@ SENTENCE = "sentence"
 AUTO = "auto"  # the edges behind those that are given, by the lengths of the sentences
 _FIRST_EDGES = 10, 20, 30
 
-# the files of recipes/corpus, by their endings
-_NUMBERS = {
-    "clauses": "number of clauses",
-    "agreement": "largest distance of subject and verb (words)",
-}
-
 
 @dataclass(frozen=True)
 class Bin:
@@ -62,7 +56,8 @@ def edges_of_data(edges: Sequence[int], lengths: Sequence[int]) -> List[int]:
     """
     edges = list(edges or _FIRST_EDGES)
     edge, is_half = edges[-1], True  # half as long again, then a third
-    while _beyond(edges[-1], lengths) > min(len(lengths) / 3, max(len(lengths) / 10, 50)):
+    most = min(len(lengths) / 3, max(len(lengths) / 10, 50))
+    while sum(length > edges[-1] for length in lengths) > most:
         edge = edge * 3 // 2 if is_half and edge > 1 else max(edge * 4 // 3, edge + 1)
         is_half = not is_half
         if edge >= max(lengths):
@@ -70,10 +65,6 @@ def edges_of_data(edges: Sequence[int], lengths: Sequence[int]) -> List[int]:
         if any(edges[-1] < length <= edge for length in lengths):
             edges.append(edge)
     return edges
-
-
-def _beyond(edge: int, lengths: Sequence[int]) -> int:
-    return sum(length > edge for length in lengths)
 
 
 def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
@@ -88,9 +79,9 @@ def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
 
 
 def length_label(of: str, unit: str) -> str:
-    """Return what bins count, in words: "source length (words)", "number of …"."""
+    """Return what bins count, in words: "source length (words)", or a file's ending, "clauses"."""
     of = "longer side's" if of == "longer" else of
-    return _NUMBERS.get(unit, unit) if of == SENTENCE else f"{of} length ({unit})"
+    return unit if of == SENTENCE else f"{of} length ({unit})"
 
 
 def share(within: Optional[int], sentences: int) -> str:

@@ -112,7 +112,10 @@ def evaluate(
         signatures=signatures,
         language=texts.languages.target,
         source_language=texts.languages.source,
-        test_set=_digests(texts),
+        test_set=Digests(
+            _digest([*texts.reference, *itertools.chain(*texts.more_references)]),
+            None if texts.source_tokens is None else _digest(texts.source_tokens),
+        ),
         precision=texts.precision,
         remarks=texts.remarks,
         versions=versions(),
@@ -278,14 +281,6 @@ def _rows(name: str, rows: np.ndarray) -> List[List[float]]:
     """Return statistics as lists; sacreBLEU's are whole numbers, but for averaged lengths."""
     is_whole = name in SACREBLEU_METRICS and bool((rows == np.floor(rows)).all())
     return rows.astype(int).tolist() if is_whole else rows.tolist()
-
-
-def _digests(texts: TestSet) -> Digests:
-    source, references = texts.source_tokens, itertools.chain(*texts.more_references)
-    return Digests(
-        reference=_digest([*texts.reference, *references]),
-        source=None if source is None else _digest(source),
-    )
 
 
 def _digest(lines: Sequence[str]) -> str:

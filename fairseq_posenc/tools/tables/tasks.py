@@ -169,23 +169,13 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
         table.notes.append("Of bits fewer are better.")
     several = [name for name, count in counts.items() if count > 1]
     unlike = precision_words({name: [score.precision for score in chosen[name]] for name in chosen})
-    unlike += _unlike_options(chosen)
+    for task in dict.fromkeys(score.task for _, score in scores):
+        of_task = {n: [s for s in results if s.task == task] for n, results in chosen.items()}
+        unlike += unlike_options(of_task, f" on {task}")
     table.words = (
         unlike + failures(chosen) + _doubles(chosen) + differences_in_words(table, several)
     )
     return table
-
-
-def _unlike_options(runs: TaskRuns) -> List[str]:
-    """Return a sentence for each task whose trainings have unlike options."""
-    sentences = []
-    for task in dict.fromkeys(score.task for results in runs.values() for score in results):
-        rows = {
-            name: [score for score in results if score.task == task]
-            for name, results in runs.items()
-        }
-        sentences += unlike_options(rows, f" on {task}")
-    return sentences
 
 
 def failures(runs: TaskRuns) -> List[str]:

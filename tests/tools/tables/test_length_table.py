@@ -157,14 +157,6 @@ def test_differences_are_of_pairs_of_equal_seeds_or_welchs(other, order):
     assert found.mean == pytest.approx(np.mean(second) - np.mean(first))
 
 
-def test_seeds_without_notes_are_paired_in_order():
-    values = (0.7, 0.8, 0.95), (0.6, 0.75, 0.8)
-    plain = [[score(right) for right in row] for row in values]
-    noted = [by_seed(dict(zip("123", row))) for row in values]
-    one, other = (by_length(dict(zip("ab", rows))) for rows in (plain, noted))
-    assert one.differences == other.differences
-
-
 def test_one_training_per_row_has_percentiles_of_the_bootstrap():
     rows = [np.array(statistics(right)) for right in (0.8, 0.9)]
     table = by_length({"a": by_seed({"1": 0.8}), "b": by_seed({"2": 0.9})})
