@@ -15,18 +15,14 @@ import tarfile
 import threading
 import time
 import zipfile
-from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.models.transformer import TransformerModel, tiny_architecture
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.transformer import PosencTransformerModel
-from tests import forking
-from tests.tiny import dictionary_of
+from tests import forking, tiny
 
 STARTED = time.monotonic()
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -60,7 +56,7 @@ def pytest_runtest_setup(item):
 @pytest.fixture
 def tiny_task():
     """A translation task with a dictionary of 40 types and no data."""
-    dictionary = dictionary_of(36)
+    dictionary = tiny.dictionary_of(36)
     return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
 
 
@@ -69,15 +65,9 @@ def build_model(tiny_task):
     """A function that builds a tiny model: `encoding` names ours, None the stock Transformer."""
 
     def build(encoding="sinusoidal", seed=1, **options):
-        # dropout 0 lets training mode be compared with evaluation
-        args = Namespace(dropout=0.0, max_source_positions=64, max_target_positions=64)
-        vars(args).update(options)
-        tiny_architecture(args)
-        torch.manual_seed(seed)
-        if encoding is None:
-            return TransformerModel.build_model(args, tiny_task).eval()
-        args.position_encoding = encoding
-        return PosencTransformerModel.build_model(args, tiny_task).eval()
+        limits = {"max_source_positions": 64, "max_target_positions": 64}
+        options = {"position_encoding": encoding, **limits, **options}
+        return tiny.build_model("transformer", tiny_task, seed, encoding is None, **options).eval()
 
     return build
 

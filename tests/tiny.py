@@ -1,12 +1,28 @@
-"""What fairseq makes of texts and command lines, in small, and without its programs."""
+"""What fairseq makes of texts, options and command lines, in small, and without its programs."""
 
 import copy
 import functools
+from argparse import Namespace
 
 import torch
 from fairseq import options
 from fairseq.data import Dictionary, indexed_dataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import roberta, transformer, transformer_lm
+
+from fairseq_posenc.models.bert import PosencBertModel
+from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
+
+# kind: fairseq's model, ours, and what completes the options of both
+MODELS = {
+    "transformer": (
+        transformer.TransformerModel, PosencTransformerModel, transformer.tiny_architecture),
+    "bert": (roberta.RobertaModel, PosencBertModel, roberta.model.base_architecture),
+    "lm": (
+        transformer_lm.TransformerLanguageModel, PosencTransformerLanguageModel,
+        transformer_lm.base_lm_architecture),
+}  # fmt: skip
 
 
 def dictionary_of(symbols):
@@ -15,6 +31,17 @@ def dictionary_of(symbols):
     for symbol in [f"w{n}" for n in range(symbols)] if isinstance(symbols, int) else symbols:
         dictionary.add_symbol(symbol)
     return dictionary
+
+
+def build_model(kind, task, seed=1, stock=False, **chosen):
+    """Build a model of ours, or a stock one, in training; it has its ``options``."""
+    theirs, ours, architecture = MODELS[kind]
+    args = Namespace(**{"dropout": 0.0, **chosen})
+    architecture(args)
+    torch.manual_seed(seed)
+    model = (theirs if stock else ours).build_model(args, task)
+    model.options = args
+    return model
 
 
 def binarise(path, sentences, types=100, impl="mmap"):

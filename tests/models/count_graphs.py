@@ -10,15 +10,12 @@ import json
 import logging
 import sys
 import warnings
-from argparse import Namespace
 from types import SimpleNamespace
 
 import torch
-from fairseq.models.transformer import TransformerModel, tiny_architecture
 
 from fairseq_posenc.encodings import names
-from fairseq_posenc.models.transformer import PosencTransformerModel
-from tests.tiny import dictionary_of
+from tests.tiny import build_model, dictionary_of
 
 STOCK = "stock"
 DICTIONARY = dictionary_of(46)
@@ -29,14 +26,9 @@ LENGTHS = SOURCE.ne(DICTIONARY.pad()).sum(1)
 
 def build(name):
     """Build a small model without dropout; the name is an encoding's or STOCK."""
-    args = Namespace(dropout=0.0, max_source_positions=64, max_target_positions=64)
-    tiny_architecture(args)
-    if name != STOCK:
-        args.position_encoding = name
     task = SimpleNamespace(source_dictionary=DICTIONARY, target_dictionary=DICTIONARY)
-    torch.manual_seed(1)
-    model = TransformerModel if name == STOCK else PosencTransformerModel
-    return model.build_model(args, task)
+    options = dict(position_encoding=name, max_source_positions=64, max_target_positions=64)
+    return build_model("transformer", task, stock=name == STOCK, **options)
 
 
 def encode(model, compiled):

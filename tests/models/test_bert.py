@@ -5,35 +5,24 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
-from fairseq.models.roberta.model import RobertaModel, base_architecture
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.encodings import segments as kinds
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.bert import PosencBertModel
 
-LENGTH = 32
 TOKENS = torch.tensor([[0, 7, 8, 9, 2, 10, 11, 2], [0, 12, 13, 14, 2, 1, 1, 1]])
 SEGMENTS = torch.tensor([[0, 0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0, 0]])
 
 
 @pytest.fixture
-def build_bert(tiny_task):
+def build_bert(build):
     """A function that builds a small model: `encoding` names ours, None stock RoBERTa."""
-    tiny_task.max_positions = lambda: LENGTH
 
-    def build(encoding="learned", seed=1, **options):
-        args = Namespace(encoder_layers=2, encoder_embed_dim=16, encoder_ffn_embed_dim=24)
-        args.encoder_attention_heads, args.max_positions = 2, LENGTH
-        vars(args).update(options)
-        torch.manual_seed(seed)
-        if encoding is None:
-            base_architecture(args)
-            return RobertaModel.build_model(args, tiny_task).eval()
-        args.position_encoding = encoding
-        return PosencBertModel.build_model(args, tiny_task).eval()
+    def build_bert(encoding="learned", seed=1, **options):
+        options = {"position_encoding": encoding, "encoder_layers": 2, **options}
+        return build("posenc_bert", encoding is None, seed, **options).eval()
 
-    return build
+    return build_bert
 
 
 @pytest.mark.parametrize(

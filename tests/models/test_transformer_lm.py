@@ -6,11 +6,11 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerLanguageModelConfig
-from fairseq.models.transformer_lm import base_lm_architecture as stock_architecture
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
+from tests.tiny import build_model
 
 each_encoding = pytest.mark.parametrize("encoding", names())
 SIZES = dict(decoder_embed_dim=16, decoder_ffn_embed_dim=16, decoder_layers=2, dropout=0.0)
@@ -22,14 +22,9 @@ def build_lm(tiny_task):
     """A function that builds a tiny language model: `encoding` names ours, None the stock one."""
 
     def build(encoding, seed=1, **options):
-        args = Namespace(**{**SIZES, **options})
-        torch.manual_seed(seed)
-        stock_architecture(args)
-        if encoding is None:
-            return TransformerLanguageModel.build_model(args, tiny_task).eval()
-        args.position_encoding = encoding or None
-        model = PosencTransformerLanguageModel.build_model(args, tiny_task).eval()
-        for parameter in model.decoder.embed_positions.parameters():
+        options = {**SIZES, "position_encoding": encoding or None, **options}
+        model = build_model("lm", tiny_task, seed, encoding is None, **options).eval()
+        for parameter in model.decoder.embed_positions.parameters() if encoding else ():
             parameter.data += 0.3 * torch.randn(parameter.shape)
         return model
 

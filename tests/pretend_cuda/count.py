@@ -8,21 +8,15 @@ import json
 import logging
 import sys
 import warnings
-from argparse import Namespace
 from collections import defaultdict
 from types import SimpleNamespace
 
 import pretend
 import torch
-from fairseq.models.roberta.model import RobertaModel
-from fairseq.models.roberta.model import base_architecture as bert_architecture
-from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_posenc.encodings import names
-from fairseq_posenc.models.bert import PosencBertModel
-from fairseq_posenc.models.transformer import PosencTransformerModel
-from tests.tiny import dictionary_of
+from tests.tiny import build_model, dictionary_of
 
 STOCK = "stock"
 HEADS, BATCH, SOURCE, TARGET = 2, 3, 11, 9
@@ -43,23 +37,15 @@ TASK = SimpleNamespace(
 
 def build(kind, name, dropout=0.0):
     """Build a model of a kind, ``translation`` or ``bert``; the name is an encoding's or STOCK."""
-    args = Namespace(dropout=dropout, attention_dropout=dropout, max_positions=512)
     sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": HEADS}
-    for side in ("encoder", "decoder"):
-        for size, value in sizes.items():
-            setattr(args, f"{side}_{size}", value)
-    args.max_source_positions = args.max_target_positions = 512
-    if name != STOCK:
-        args.position_encoding = name
-    torch.manual_seed(1)
-    if kind == "translation":
-        base_architecture(args)
-        model = TransformerModel if name == STOCK else PosencTransformerModel
-    else:
-        bert_architecture(args)
-        args.position_segments = "per_head"
-        model = RobertaModel if name == STOCK else PosencBertModel
-    return model.build_model(args, TASK)
+    options = {f"{s}_{name}": n for s in ("encoder", "decoder") for name, n in sizes.items()}
+    for limit in ("max_positions", "max_source_positions", "max_target_positions"):
+        options[limit] = 512
+    options.update(position_encoding=name, dropout=dropout, attention_dropout=dropout)
+    if kind == "bert":
+        options["position_segments"] = "per_head"
+    kind = kind.replace("translation", "transformer")
+    return build_model(kind, TASK, stock=name == STOCK, **options)
 
 
 def tokens(padding, length):

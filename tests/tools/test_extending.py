@@ -1,27 +1,22 @@
 """Longer tables of learned positions, against loops over their formulas, in all kinds of models."""
 
 import math
-from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.models.roberta.model import RobertaModel
-from fairseq.models.roberta.model import base_architecture as roberta_architecture
-from fairseq.models.transformer import TransformerModel, tiny_architecture
 
 from fairseq_posenc import compat
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.bert import PosencBertModel
-from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.extending import HOW, extend, extended
+from tests.tiny import build_model
 
 OURS = {"position_encoding": "learned"}
 STOCK = {"encoder_learned_pos": True, "decoder_learned_pos": True}
 MODELS = {
-    "posenc_transformer": (PosencTransformerModel, tiny_architecture, OURS),
-    "transformer": (TransformerModel, tiny_architecture, STOCK),
-    "posenc_bert": (PosencBertModel, roberta_architecture, OURS),
-    "roberta": (RobertaModel, roberta_architecture, {}),
+    "posenc_transformer": ("transformer", OURS),
+    "transformer": ("transformer", STOCK),
+    "posenc_bert": ("bert", OURS),
+    "roberta": ("bert", {}),
 }
 TABLE = {"transformer": "encoder.embed_positions.weight"}
 TABLE["bert"] = "encoder.sentence_encoder.embed_positions.weight"
@@ -61,19 +56,17 @@ def test_rows_are_those_of_the_formula(n, m):
 
 
 def trained(task, arch, limit=9):
-    """A tiny model with tables of so many rows, and its options."""
-    kind, architecture, options = MODELS[arch]
-    args = Namespace(arch=arch, encoder_layers=1, encoder_embed_dim=16, encoder_ffn_embed_dim=16)
-    args.__dict__.update(encoder_attention_heads=2, share_all_embeddings=True, **options)
-    args.max_source_positions = args.max_target_positions = args.max_positions = limit
-    architecture(args)
+    """A tiny model with tables of so many rows."""
+    kind, options = MODELS[arch]
+    sizes = dict(encoder_layers=1, encoder_embed_dim=16, encoder_ffn_embed_dim=16)
+    sizes.update(max_source_positions=limit, max_target_positions=limit, max_positions=limit)
+    sizes.update(encoder_attention_heads=2, share_all_embeddings=True, **options)
     task.max_positions = lambda: limit
-    torch.manual_seed(1)
-    return kind.build_model(args, task), args
+    return build_model(kind, task, stock="posenc" not in arch, arch=arch, **sizes)
 
 
-def write(path, model, args):
-    state = {"model": model.state_dict(), "args": None, "cfg": {"model": args}}
+def write(path, model):
+    state = {"model": model.state_dict(), "args": None, "cfg": {"model": model.options}}
     torch.save({**state, "last_optimizer_state": {"state": {}}}, path)
 
 
@@ -81,14 +74,14 @@ def write(path, model, args):
 @pytest.mark.parametrize("how", HOW)
 def test_models_of_all_kinds_load_with_what_they_have_learned(tiny_task, tmp_path, arch, how):
     is_bert = arch in ("posenc_bert", "roberta")
-    model, args = trained(tiny_task, arch)
-    write(tmp_path / "9.pt", model, args)
+    model = trained(tiny_task, arch)
+    write(tmp_path / "9.pt", model)
     option = "max_positions" if is_bert else "max_source_positions"
     notes = extend(str(tmp_path / "9.pt"), str(tmp_path / "20.pt"), how, {option: 20})
     assert len(notes) == 1 and "9 positions became 20" in notes[0]
     state = torch.load(tmp_path / "20.pt", weights_only=False)
     assert getattr(state["cfg"]["model"], option) == 20
-    longer, _ = trained(tiny_task, arch, limit=20)
+    longer = trained(tiny_task, arch, limit=20)
     if not is_bert:
         assert state["cfg"]["model"].max_target_positions == 9
         longer.decoder.embed_positions = model.decoder.embed_positions
@@ -104,7 +97,7 @@ def test_models_of_all_kinds_load_with_what_they_have_learned(tiny_task, tmp_pat
 
 def test_what_cannot_be_extended_is_refused_and_nothing_written(tiny_task, tmp_path):
     path, output = tmp_path / "9.pt", tmp_path / "20.pt"
-    write(path, *trained(tiny_task, "posenc_transformer"))
+    write(path, trained(tiny_task, "posenc_transformer"))
     for limits, words in (
         ({"max_source_positions": 9}, "--max-source-positions 9: the table has 9 positions"),
         (
@@ -148,7 +141,7 @@ def with_table(state, table):
 @pytest.mark.parametrize("how", HOW)
 def test_odd_checkpoints_are_refused_in_one_line(tiny_task, tmp_path, name, how):
     path, output = str(tmp_path / "9.pt"), tmp_path / "20.pt"
-    write(path, *trained(tiny_task, "posenc_transformer"))
+    write(path, trained(tiny_task, "posenc_transformer"))
     state = torch.load(path, weights_only=False)
     torch.save(ODD[name](state), path)
     with pytest.raises(UsageError, match="9.pt"):

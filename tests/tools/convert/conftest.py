@@ -2,19 +2,16 @@
 
 import json
 import string
-from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models.transformer import tiny_architecture
 from fairseq.sequence_generator import SequenceGenerator
 
-from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.convert.huggingface.load import import_model
 from recipes.exports.random_models import BERT, LANGUAGE_MODEL, ExportedClass, write_checkpoint
-from tests.tiny import checkpoint_of, dictionary_of
+from tests.tiny import build_model, checkpoint_of, dictionary_of
 
 PAD, EOS = 1, 2
 NORMS_BEFORE = {"encoder_normalize_before": True, "decoder_normalize_before": True}
@@ -64,11 +61,9 @@ def checkpoint(tmp_path, data):
     """
 
     def write(encoding, seed=1, name="model.pt", prepared=None, target_lang="de", **chosen):
-        options = {"dropout": 0.0, "max_source_positions": 48, "max_target_positions": 40}
+        options = {"max_source_positions": 48, "max_target_positions": 40, **chosen}
         options.update(arch="posenc_transformer_tiny", position_encoding=encoding)
-        args = Namespace(**{**options, **chosen})
-        tiny_architecture(args)
-        shared = getattr(args, "share_all_embeddings", False)
+        shared = chosen.get("share_all_embeddings", False)
         task = SimpleNamespace(
             source_dictionary=dictionary(40), target_dictionary=dictionary(40 if shared else 36)
         )
@@ -78,8 +73,7 @@ def checkpoint(tmp_path, data):
             for side, language in {"source": "en", "target": target_lang}.items():
                 types = Dictionary.load(f"{prepared}/dict.{language}.txt")
                 setattr(task, f"{side}_dictionary", types)
-        torch.manual_seed(seed)
-        model = PosencTransformerModel.build_model(args, task).eval()
+        model = build_model("transformer", task, seed, **options).eval()
         for parameter_name, parameter in model.named_parameters():
             width = 1.0 if "encoder_attn" in parameter_name or ".fc" in parameter_name else 0.3
             parameter.data += width * torch.randn(parameter.shape)
@@ -89,9 +83,9 @@ def checkpoint(tmp_path, data):
             "_name": "posenc_translation", "data": str(prepared or data), "source_lang": "en",
             "target_lang": target_lang, "dataset_impl": None, "required_seq_len_multiple": 1,
             "train_subset": "train",
-            "prepend_source_bos": getattr(args, "prepend_source_bos", False),
+            "prepend_source_bos": chosen.get("prepend_source_bos", False),
         }  # fmt: skip
-        cfg = {"common": {"user_dir": "fairseq_posenc", "seed": 1}, "model": args}
+        cfg = {"common": {"user_dir": "fairseq_posenc", "seed": 1}, "model": model.options}
         cfg.update(task=task_options, optimizer={"_name": "posenc_radam"})
         optimizer = {"last_optimizer_state": {"large": torch.zeros(3)}}
         torch.save(checkpoint_of(cfg, model.state_dict(), **optimizer), tmp_path / name)
