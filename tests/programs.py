@@ -2,6 +2,10 @@
 
 import os
 import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
 
 ASKED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHON", "POSENC_VENV")
 
@@ -11,6 +15,15 @@ def program(path, text):
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
+
+
+def python(code, *words):
+    """What a program prints that a new Python runs at the top of the repository, to its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def bash(*arguments, path="", **variables):

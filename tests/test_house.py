@@ -4,12 +4,11 @@ import ast
 import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from tests.programs import REPOSITORY, python
+
 LONGEST_FILE = 350
 LONGEST_FUNCTION = 60
 # Rooms from the bottom up: a room imports those before it. Above the plugin is the toolbox; above
@@ -239,11 +238,7 @@ print([name for name in sys.modules if name.startswith("fairseq_posenc.tools")])
 
 
 def test_importing_the_plugin_imports_no_library_but_fairseqs_and_no_tool():
-    found = subprocess.run(
-        [sys.executable, "-c", PLUGIN_ALONE],
-        cwd=REPOSITORY, encoding="utf-8", stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    assert found.stdout.splitlines()[-2:] == ["[]", "[]"]
+    assert python(PLUGIN_ALONE).splitlines()[-2:] == ["[]", "[]"]
 
 
 REPLACED = """
@@ -267,8 +262,7 @@ for module, name in (key for key, x in after.items() if before[key] is not x):
 
 
 def test_what_is_replaced_in_fairseq_is_replaced_by_the_functions_for_that():
-    found = subprocess.run([sys.executable, "-c", REPLACED], cwd=REPOSITORY, encoding="utf-8",
-                           stdout=subprocess.PIPE, check=True).stdout.splitlines()  # fmt: skip
+    found = python(REPLACED).splitlines()
     assert len(found) > 20
     assert [place for place in found if not place.endswith(" True")] == []
 

@@ -3,10 +3,6 @@
 That they compute what the fairseq models do is in tests/tools/convert/test_nn_load.py.
 """
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -14,8 +10,8 @@ from fairseq_posenc import nn
 from fairseq_posenc.attention import core
 from fairseq_posenc.encodings import StackConfig, names
 from fairseq_posenc.encodings.base import AttentionTerms
+from tests.programs import REPOSITORY, python
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 each_encoding = pytest.mark.parametrize("encoding", names())
 
 
@@ -73,12 +69,7 @@ def test_the_how_to_runs_where_fairseq_is_missing():
     page = (REPOSITORY / "docs" / "export.md").read_text(encoding="utf-8")
     program = page.partition("## A model of your own")[2].split("```python\n")[1].split("```")[0]
     hidden = "import sys\nfor name in 'fairseq omegaconf numpy'.split(): sys.modules[name] = None\n"
-    done = subprocess.run(
-        [sys.executable, "-c", hidden + program], cwd=REPOSITORY, encoding="utf-8",
-        capture_output=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    _, first, *_, last = (float(line.split()[-1]) for line in done.stdout.splitlines())
+    _, first, *_, last = (float(line.split()[-1]) for line in python(hidden + program).splitlines())
     assert last < first / 4
 
 

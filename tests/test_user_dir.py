@@ -1,9 +1,6 @@
 """``--user-dir`` in a Python that has imported the package before; programs have not."""
 
-import subprocess
-import sys
-
-from tests.test_house import REPOSITORY
+from tests.programs import python
 
 ASKING = """
 import fairseq_posenc.encodings
@@ -17,7 +14,6 @@ print(sorted(name for name in {*TASK_REGISTRY, *ARCH_MODEL_REGISTRY} if "posenc"
 
 
 def test_tasks_and_models_are_registered():
-    command = [sys.executable, "-c", ASKING]
-    found = subprocess.run(command, cwd=REPOSITORY, encoding="utf-8", stdout=subprocess.PIPE)
+    found = python(ASKING)
     for name in ("posenc_translation", "posenc_masked_lm", "posenc_transformer", "posenc_bert"):
-        assert f"'{name}'" in found.stdout
+        assert f"'{name}'" in found

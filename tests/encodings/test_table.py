@@ -2,9 +2,6 @@
 
 import argparse
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +17,8 @@ from fairseq_posenc.encodings import (
 )
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.version import __version__
+from tests.programs import python
 
-ROOT = Path(__file__).resolve().parents[2]
 NAN, INFINITY = float("nan"), float("inf")
 
 every_encoding = pytest.mark.parametrize("name", names())
@@ -185,11 +182,7 @@ for name in names():
             layer(torch.zeros(3, 2, 8))
 print(*names())
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert ran.stderr == ""
-    assert ran.stdout.split() == names()
+    assert python(program).split() == names()
 
 
 @pytest.mark.parametrize(

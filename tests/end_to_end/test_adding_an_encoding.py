@@ -15,6 +15,7 @@ PARTS = (
     "fairseq_posenc",
     "tests/conftest.py",
     "tests/forking.py",
+    "tests/programs.py",
     "tests/tiny.py",
     "tests/encodings",
     "tests/models",

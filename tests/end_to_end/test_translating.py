@@ -2,14 +2,13 @@
 
 import argparse
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
 from fairseq.data import FairseqDataset
 
 from fairseq_posenc import encodings
+from tests.programs import python
 
 
 def generate(binarised, checkpoint, *options):
@@ -62,8 +61,7 @@ def test_a_hostile_checkpoint_is_refused_and_nothing_runs(fails, binarised, tmp_
 def test_generate_may_set_up_the_log_that_tells_its_options(program, handlers):
     """fairseq's fork has one already; of other programs it stays."""
     code = f"import logging, fairseq_cli.{program}, fairseq_posenc.models"
-    words = [sys.executable, "-c", f"{code}; print(len(logging.root.handlers))"]
-    assert int(subprocess.run(words, capture_output=True, check=True).stdout) == handlers
+    assert int(python(f"{code}; print(len(logging.root.handlers))")) == handlers
 
 
 def test_a_model_does_not_translate_the_wrong_way_round(

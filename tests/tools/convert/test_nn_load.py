@@ -1,9 +1,6 @@
 """Models without fairseq: what posenc export wrote computes the same in plain PyTorch."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,9 +10,9 @@ from fairseq_posenc.attention.admin import unit_profile
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface, to_safetensors
+from tests.programs import python
 from tests.tools.convert.conftest import NORMS_BEFORE
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 pytest.importorskip("safetensors")
 PAD, EOS = 1, 2
 LAYERNORMED = {"layernorm_embedding": True, "activation_fn": "gelu", "no_scale_embedding": True}
@@ -110,14 +107,10 @@ def test_models_are_loaded_where_fairseq_is_missing(checkpoint, lm_checkpoint, d
     made = {"translation": checkpoint("cape"), "lm": lm_checkpoint("shaw")}
     for name, (path, _) in made.items():
         to_safetensors(str(path), str(tmp_path / name), str(data))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *(str(tmp_path / name) for name in made)],
-        cwd=REPOSITORY, encoding="utf-8", capture_output=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    lines = python(PROGRAM, *(str(tmp_path / name) for name in made)).splitlines()
     tokens = torch.arange(4, 12).view(1, 8)
     wanted = [made["translation"][1](tokens, None, tokens)[0], made["lm"][1](tokens)[0]]
-    found = [float(line.split("(")[1].split(",")[0]) for line in done.stdout.splitlines()]
+    found = [float(line.split("(")[1].split(",")[0]) for line in lines]
     assert found == pytest.approx([float(x.detach().double().sum()) for x in wanted], rel=1e-3)
 
 
