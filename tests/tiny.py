@@ -10,9 +10,11 @@ from fairseq.data import Dictionary, indexed_dataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import roberta, transformer, transformer_lm
 
+from fairseq_posenc.data import subwords
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
+from fairseq_posenc.tools.bert import vocabulary
 
 # kind: fairseq's model, ours, and what completes the options of both
 MODELS = {
@@ -50,6 +52,13 @@ def binarise(path, sentences, types=100, impl="mmap"):
     for sentence in sentences:
         builder.add_item(torch.as_tensor(sentence, dtype=torch.int32))
     builder.finalize(f"{path}.idx")
+
+
+def learn_subwords(folder, lines, size, kind="wordpiece", **options):
+    """Learn subwords from lines; return the folder, which has their dictionary, too."""
+    getattr(vocabulary, f"learn_{kind}")(lambda: iter(lines), str(folder), size, **options)
+    vocabulary.copy_subwords(subwords.load(str(folder)), str(folder))
+    return str(folder)
 
 
 def parsed(words, program="training"):

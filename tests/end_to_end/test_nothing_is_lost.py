@@ -12,11 +12,10 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from fairseq_cli import generate, interactive, validate
 
 from fairseq_posenc import register_all
-from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert import glue, squad
 from fairseq_posenc.tools.bert.glue_tasks import TASKS as TASKS_OF_GLUE
-from fairseq_posenc.tools.bert.vocabulary import learn_wordpiece
+from tests.tiny import learn_subwords
 
 PROGRAMS = {"generate": generate, "interactive": interactive, "validate": validate}
 COUNTS = {"train": 200, "valid": 20, "test": 20}
@@ -58,8 +57,7 @@ def data(binarised, tmp_path_factory):
     for name in ("pairs", "lines"):
         shutil.copy(binarised / "dict.en.txt", folder / name / "dict.txt")
     text = (binarised.parent / "train.en").read_text(encoding="utf-8").splitlines()
-    learn_wordpiece(lambda: iter(text), str(folder / "text"), 60)
-    subwords.load(str(folder / "text")).dictionary().save(str(folder / "text" / "dict.txt"))
+    learn_subwords(folder / "text", text, 60)
     (folder / "rte").mkdir()
     for split, count in COUNTS.items():
         lines = (binarised.parent / f"{split}.en").read_text(encoding="utf-8").splitlines()

@@ -8,13 +8,12 @@ import shutil
 
 import pytest
 
-from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.bert import glue, vocabulary
+from fairseq_posenc.tools.bert import glue
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.preparation import Options, prepare
-from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.writing import replacing, replacing_all, replacing_files, replacing_folder
+from tests.tiny import learn_subwords
 
 
 def lines(version):
@@ -33,11 +32,10 @@ def inputs(tmp_path_factory):
     head, labels = "index\tsentence1\tsentence2\tlabel\n", ("entailment", "not_entailment")
     for version in (1, 2):
         folder = home / str(version)
-        (folder / "vocabulary").mkdir(parents=True)
+        folder.mkdir()
         (folder / "a").write_text(text(version))
         # the same for both
-        vocabulary.learn_wordpiece(lambda: iter(lines(1)), str(folder / "vocabulary"), 100)
-        copy_subwords(subwords.load(str(folder / "vocabulary")), str(folder / "vocabulary"))
+        learn_subwords(folder / "vocabulary", lines(1), 100)
         rows = [f"{i}\t{lines(version)[i]}\tno\t{labels[i % 2]}\n" for i in range(9)]
         (folder / "train.tsv").write_text(head + "".join(rows))
         (folder / "dev.tsv").write_text(head + rows[1])

@@ -8,10 +8,10 @@ import pytest
 
 from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.questions import NOWHERE, QuestionFolder
-from fairseq_posenc.tools.bert import glue, glue_files, squad, squad_files, vocabulary
+from fairseq_posenc.tools.bert import glue, glue_files, squad, squad_files
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
-from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.translation.sources import of_test_set, read_test_set
+from tests.tiny import learn_subwords
 
 CONTEXT = "Berlin ist die Hauptstadt 😀 von Deutschland . é"
 SPOKEN = [f"the dog {i} runs over häuser {chr(97 + i % 26) * 3} <unk>" for i in range(200)]
@@ -45,18 +45,13 @@ def segments(kind):
 def prepared(tmp_path_factory):
     """A folder with every kind of file."""
     folder = tmp_path_factory.mktemp("prepared")
-    for name in ("wordpiece", "sentencepiece"):
-        (folder / name).mkdir()
-    vocabulary.learn_wordpiece(lambda: iter(SPOKEN), str(folder / "wordpiece"), 120)
-    vocabulary.learn_sentencepiece(lambda: iter(SPOKEN), str(folder / "sentencepiece"), 60)
-    for name in ("wordpiece", "sentencepiece"):
-        copy_subwords(subwords.load(str(folder / name)), str(folder / name))
+    learn_subwords(folder / "sentencepiece", SPOKEN, 60, "sentencepiece")
+    words = learn_subwords(folder / "wordpiece", SPOKEN, 120)
     for name in ("CoLA", "RTE", "STS-B", "XNLI"):
         (folder / name).mkdir()
         for file in TASKS[name].labelled.values():
             (folder / name / file).write_text(rows(name))
-        words, binary = str(folder / "wordpiece"), str(folder / "bin" / name)
-        glue.prepare(TASKS[name], str(folder / name), words, binary)
+        glue.prepare(TASKS[name], str(folder / name), words, str(folder / "bin" / name))
     (folder / "squad.json").write_text(questions())
     squad.prepare(str(folder / "squad.json"), "valid", words, str(folder / "questions"))
     (folder / "src.sgm").write_text(segments("srcset"))

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint
-from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.bert_hub import Answer, Label
@@ -26,8 +25,7 @@ from fairseq_posenc.tasks.sentence_prediction import (
 from fairseq_posenc.tools.bert import glue, squad
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.predict import predict
-from fairseq_posenc.tools.bert.vocabulary import copy_subwords, learn_sentencepiece, learn_wordpiece
-from tests.tiny import checkpoint_of
+from tests.tiny import checkpoint_of, learn_subwords
 
 WORDS = "the cat dog bird sees hears likes a red old house tree and not walks walked".split()
 LIMIT = 24
@@ -37,13 +35,9 @@ both_kinds = pytest.mark.parametrize("text", ["wordpiece", "sentencepiece"], ind
 @pytest.fixture(scope="module")
 def text(request, tmp_path_factory):
     """A folder with a subword model, WordPiece if not told otherwise."""
-    folder = str(tmp_path_factory.mktemp("text"))
-    if getattr(request, "param", "") == "sentencepiece":
-        learn_sentencepiece(lambda: iter([" ".join(WORDS)] * 9), folder, 60, 1.0)
-    else:
-        learn_wordpiece(lambda: iter([" ".join(WORDS)] * 3), folder, 70)
-    copy_subwords(subwords.load(folder), folder)
-    return folder
+    kind = getattr(request, "param", "wordpiece")
+    sizes = {"wordpiece": 70, "sentencepiece": 60}
+    return learn_subwords(tmp_path_factory.mktemp("text"), [" ".join(WORDS)] * 9, sizes[kind], kind)
 
 
 def save(folder, task, name, **options):

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from fairseq_posenc.data import subwords
 from fairseq_posenc.tools.bert.squad import prepare
-from fairseq_posenc.tools.bert.vocabulary import copy_subwords, learn_sentencepiece, learn_wordpiece
+from tests.tiny import learn_subwords
 
 # sentences with answers in square brackets; {n} differs from sentence to sentence
 TEMPLATES = {
@@ -75,15 +74,12 @@ def lines(files):
 @pytest.fixture(scope="session", params=["wordpiece", "cased wordpiece", "sentencepiece"])
 def subwords_folder(request, lines, tmp_path_factory):
     """A folder with a subword model, of each kind in turn."""
-    folder = str(tmp_path_factory.mktemp("subwords"))
-    if request.param == "sentencepiece":
-        pytest.importorskip("sentencepiece")
-        learn_sentencepiece(lambda: iter(lines), folder, 400, 1.0)
-    else:
-        pytest.importorskip("tokenizers")
-        learn_wordpiece(lambda: iter(lines), folder, 500, cased=request.param.startswith("cased"))
-    copy_subwords(subwords.load(folder), folder)
-    return folder
+    *cased, kind = request.param.split()
+    pytest.importorskip({"wordpiece": "tokenizers"}.get(kind, kind))
+    folder = tmp_path_factory.mktemp("subwords")
+    if kind == "sentencepiece":
+        return learn_subwords(folder, lines, 400, kind, character_coverage=1.0)
+    return learn_subwords(folder, lines, 500, cased=bool(cased))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from fairseq_posenc.criterions.sentence_prediction import (
     PosencSentencePredictionCriterion,
     PosencSentencePredictionCriterionConfig,
 )
-from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics import glue
 from fairseq_posenc.tasks import fine_tuning
@@ -25,6 +24,7 @@ from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.bert.glue import prepare
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.predict import predict
+from tests.tiny import learn_subwords
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sklearn")
@@ -46,11 +46,7 @@ def lines(task, count, seed):
 @pytest.fixture
 def folder(tmp_path):
     """A function that prepares a task with 30 examples per split."""
-    from fairseq_posenc.tools.bert.vocabulary import learn_wordpiece
-
-    text = str(tmp_path / "text")
-    learn_wordpiece(lambda: iter([" ".join(WORDS)] * 3), text, 70)
-    subwords.load(text).dictionary().save(f"{text}/dict.txt")
+    text = learn_subwords(tmp_path / "text", [" ".join(WORDS)] * 3, 70)
 
     def folder(name, extra=(), skip_malformed=False):
         task = TASKS[name]

@@ -9,9 +9,8 @@ from fairseq.data import data_utils, indexed_dataset
 from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert import binarise as module
-from fairseq_posenc.tools.bert import vocabulary
 from fairseq_posenc.tools.bert.binarise import Language, Totals, binarise
-from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from tests.tiny import learn_subwords
 
 pytest.importorskip("tokenizers")
 
@@ -26,8 +25,7 @@ END = 2
 
 @pytest.fixture
 def folder(tmp_path):
-    vocabulary.learn_wordpiece(lambda: (line for line in LINES if line), tmp_path, 200)
-    copy_subwords(subwords.load(tmp_path), tmp_path)
+    learn_subwords(tmp_path, [line for line in LINES if line], 200)
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from fairseq_posenc.tools.bert import glue
 from fairseq_posenc.tools.bert.glue import prepare
 from fairseq_posenc.tools.bert.glue_files import read
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
-from fairseq_posenc.tools.bert.vocabulary import copy_subwords, learn_sentencepiece
+from tests.tiny import learn_subwords
 
 # columns of the official files, with what a line of a labelled one may hold
 PARSES = "sentence1_binary_parse sentence2_binary_parse sentence1_parse sentence2_parse".split()
@@ -218,12 +218,7 @@ LABELS = ["contradiction", "entailment", "neutral"]
 def text(tmp_path):
     """A folder with a WordPiece model."""
     pytest.importorskip("tokenizers")
-    from fairseq_posenc.tools.bert.vocabulary import learn_wordpiece
-
-    folder = str(tmp_path / "text")
-    learn_wordpiece(lambda: iter(sentence for pair in PAIRS for sentence in pair), folder, 60)
-    copy_subwords(subwords.load(folder), folder)
-    return folder
+    return learn_subwords(tmp_path / "text", sum(PAIRS, ()), 60)
 
 
 @pytest.fixture
@@ -305,10 +300,7 @@ def test_a_folder_is_replaced_as_a_whole(text, mnli, raw, tmp_path):
 
 def test_a_folder_may_be_prepared_again_with_subwords_of_another_kind(text, mnli, tmp_path):
     pytest.importorskip("sentencepiece")
-    pieces = str(tmp_path / "pieces")
-    lines = [sentence for pair in PAIRS for sentence in pair]
-    learn_sentencepiece(lambda: iter(lines), pieces, 60, 1.0)
-    copy_subwords(subwords.load(pieces), pieces)
+    pieces = learn_subwords(tmp_path / "pieces", sum(PAIRS, ()), 60, "sentencepiece")
     output = str(tmp_path / "bin")
     for folder, name in ((text, "wordpiece.json"), (pieces, "sentencepiece.model")) * 2:
         prepare(*mnli, folder, output)

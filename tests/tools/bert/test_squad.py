@@ -5,13 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from fairseq_posenc.data import subwords
 from fairseq_posenc.data.questions import NOWHERE, Question
 from fairseq_posenc.data.questions import GoldAnswer as Answer
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.bert import vocabulary
 from fairseq_posenc.tools.bert.squad import reachable
 from fairseq_posenc.tools.bert.squad_files import SquadFile, read
+from tests.tiny import learn_subwords
 
 CONTEXT = "Tesla wurde 1856 in Smiljan geboren. 🙂 Er starb 1943."
 
@@ -281,12 +280,11 @@ def test_invalid_utf8_and_missing_files_are_named(tmp_path):
 @pytest.mark.parametrize("question, share", [("Wo?", 0.0), ("哪里", 100.0)])
 def test_unknown_tokens_are_told_by_part(write, tmp_path, posenc, question, share):
     pytest.importorskip("tokenizers")
-    words, output = str(tmp_path / "words"), str(tmp_path / "bin")
-    vocabulary.learn_wordpiece(lambda: iter([CONTEXT, "Wo?"] * 9), words, 120)
-    vocabulary.copy_subwords(subwords.load(words), words)
+    words = learn_subwords(tmp_path / "words", [CONTEXT, "Wo?"] * 9, 120)
     path = write(document({**entry("a", "Smiljan"), "question": question}))
-    command = ["--input", path, "--split", "valid", "--subwords", words, "--output", output]
-    printed = posenc("prepare", "squad", *command, "--workers", 1)
+    command = ["--input", path, "--split", "valid", "--subwords", words]
+    command += ["--output", str(tmp_path / "bin"), "--workers", 1]
+    printed = posenc("prepare", "squad", *command)
     told = f"valid: unknown tokens: {share:.2f} % of question, "
     assert told in printed.out
     warning = "warning: 100.0 % of the tokens of valid.question are not in the dictionary"
