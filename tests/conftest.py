@@ -85,36 +85,42 @@ def hostile(tmp_path):
     return Hostile()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def outcome():
     """A function that makes a call in a process of its own, with so much memory and time.
 
-    It returns what the :class:`UsageError` says that ended the call, "done" if none did, or else
-    what the process has died of.
+    With ``largest``, no file becomes larger than so many bytes. It returns what the
+    :class:`UsageError` says that ended the call, "done" if none did, with what the call returned,
+    or else what the process has died of; nothing else may end it.
     """
 
-    def outcome(call, megabytes=500, seconds=10):
+    def outcome(call, megabytes=500, seconds=10, largest=None):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
             try:
                 torch.set_num_threads(1)
+                if largest is not None:
+                    # what pytest has put there is a file, too
+                    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+                    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
                 signal.alarm(10 * seconds)  # a call that only waits takes no time of the processor
                 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
                 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
                 resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20),) * 2)
-                call()
-                told = "done"
+                told = f"done {call() or ''}".strip()
             except UsageError as error:
                 told = str(error)
             except BaseException as error:
-                told = f"{type(error).__name__}: {error}"
+                told = f"unexpected {error!r}"
             os.write(writer, told.encode()[:4000])
             os._exit(0)
         os.close(writer)
         with open(reader, encoding="utf-8") as stream:
             told = stream.read()
         status = os.waitpid(child, 0)[1]
+        assert not told.startswith("unexpected"), told
         return told or f"ended with status {status}"
 
     return outcome

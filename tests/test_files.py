@@ -145,7 +145,7 @@ def test_another_file_that_fails_while_one_is_written_is_named(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def write_files(folder, manager):
+def write_files(folder, manager, text="text"):
     """Write ``folder/out/model/{a,b}`` by one of the ways."""
     model = folder / "out" / "model"
     with ExitStack() as opened:
@@ -159,12 +159,11 @@ def write_files(folder, manager):
             partial = opened.enter_context(manager(str(model), **options))
             streams = [opened.enter_context(open(f"{partial}/{name}", "w")) for name in "ab"]
         for stream in streams:
-            stream.write("text")
+            stream.write(text)
 
 
-every_way = pytest.mark.parametrize(
-    "manager", [replacing, replacing_all, replacing_folder, replacing_files]
-)
+WAYS = [replacing, replacing_all, replacing_folder, replacing_files]
+every_way = pytest.mark.parametrize("manager", WAYS)
 
 
 @every_way

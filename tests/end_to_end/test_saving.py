@@ -1,8 +1,6 @@
 """Checkpoints by the real program, where a disk is full or a training ends while one is written."""
 
-import resource
 import shutil
-import signal
 
 import pytest
 
@@ -27,13 +25,7 @@ def begun(trains, training, tmp_path):
 def test_a_full_disk_is_one_line_and_the_next_start_goes_on(begun, trains, outcome):
     folder, words = begun
     before = checkpoints(folder)
-
-    def train():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
-        trains(*words)
-
-    told = outcome(train, megabytes=4000, seconds=60)
+    told = outcome(lambda: trains(*words), megabytes=4000, seconds=60, largest=10_000)
     assert told == f"cannot write a checkpoint to {folder}: File too large"
     assert checkpoints(folder) == before
     trains(*words)

@@ -4,18 +4,14 @@ import builtins
 import errno
 import io
 import os
-import re
-import resource
 import shutil
 import signal
-import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 from tqdm import tqdm
 
-from fairseq_posenc.errors import UsageError
+KILLED = f"ended with status {int(signal.SIGKILL)}"
 
 
 class Faults:
@@ -74,67 +70,6 @@ class Faults:
         shutil._USE_CP_SENDFILE = False
 
 
-def in_child(work):
-    """Return how a forked process ended: "done: …", "told: …", "failed: …", or "killed"."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        # what pytest has put there is a file, too
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-        try:
-            outcome = f"done: {work()}"
-        except UsageError as error:
-            outcome = f"told: {error}"
-        except BaseException as error:
-            outcome = f"failed: {error!r}"
-        os.write(writing, outcome.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as stream:
-        outcome = stream.read().decode()
-    os.waitpid(child, 0)
-    return outcome or "killed"
-
-
-def fill(folder, content):
-    """Write what :func:`files` returns."""
-    for name, text in content.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text)
-
-
-def files(folder):
-    """What is in a folder, by relative name."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
-
-
-def is_temporary(name):
-    parts = name.split("/")
-    return any(part[0] == "." or ".part" in part or ".old" in part for part in parts)
-
-
-def faulty(work, folder, number=None, kill=False, largest=None):
-    """Do some work in another process, with a fault; return how that ended.
-
-    With ``number``, a write or rename in the folder fails, or the process is killed there; with
-    ``largest``, files do not become larger. "done: …" has the number of writes and renames.
-    """
-
-    def watched():
-        disk = Faults(folder, number, kill)
-        if largest is None:
-            disk.install()
-        else:
-            # the kernel itself sees to it
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
-        work()
-        return disk.count
-
-    return in_child(watched)
-
-
 def chosen(outcome, most):
     """Return the numbers of all writes and renames of work that was done, or some between."""
     last = int(outcome.split()[1]) - 1
@@ -144,82 +79,26 @@ def chosen(outcome, most):
 
 
 @pytest.fixture(scope="module")
-def faults():
-    """The functions :func:`faulty` and :func:`chosen`."""
+def faulty(outcome):
+    """A function that does some work in another process, with a fault; it returns how that ended.
+
+    With ``number``, a write or rename in the folder fails, or the process is killed there; with
+    ``largest``, files do not become larger. "done …" has the number of writes and renames.
+    """
+
+    def faulty(work, folder, number=None, kill=False, largest=None):
+        def watched():
+            disk = Faults(folder, number, kill)
+            if largest is None:  # else the kernel itself sees to it
+                disk.install()
+            work()
+            return disk.count
+
+        return outcome(watched, 4000, 60, largest)
+
     with pytest.MonkeyPatch.context() as patch:
         # a lock that processes share would be held for ever by one that was killed
         tqdm.set_lock(threading.RLock())
         patch.setattr(tqdm, "monitor_interval", 0)
         patch.setenv("TOKENIZERS_PARALLELISM", "false")
-        yield SimpleNamespace(faulty=faulty, chosen=chosen)
-
-
-@pytest.fixture(scope="module")
-def written(faults, tmp_path_factory):
-    """A function that makes a :class:`Written` of a writer."""
-    return lambda *arguments: Written(tmp_path_factory.mktemp("written"), *arguments)
-
-
-class Written:
-    """A folder that a writer has written once, and that it shall write anew.
-
-    Args:
-        home: for the folder.
-        write: function of the folder and a version, 1 or 2, of what to write.
-        again: whether there can be two versions, or the folder must be empty first.
-        together: whether the files must all be of one version.
-    """
-
-    def __init__(self, home, write, again, together):
-        self.folder, self.write = home / "out", write
-        self.version, self.together = 2 if again else 1, together
-        self.before, self.unbroken = {}, ""
-        self.reset()
-        if again:
-            write(self.folder, 1)
-            self.before = files(self.folder)
-        self.run()
-        self.after = files(self.folder)
-        self.names = sorted(self.after)
-        assert self.after != self.before and not any(map(is_temporary, self.names))
-
-    def reset(self):
-        """Make the folder as it is before the second time."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        fill(self.folder, self.before)
-
-    def run(self):
-        """Write anew."""
-        self.write(self.folder, self.version)
-
-    def attempt(self, number=None, kill=False, largest=None):
-        """Write anew in another process, with a fault; return how that ended."""
-        self.reset()
-        return faulty(self.run, self.folder, number, kill, largest)
-
-    def points(self, most):
-        """Return where faults can happen, ``most`` at all."""
-        self.unbroken = self.unbroken or self.attempt()
-        return chosen(self.unbroken, most)
-
-    def check(self, killed=False, mixed=False):
-        """All that bears a final name is whole, of either version; nothing else has come."""
-        found = files(self.folder)
-        for name, content in found.items():
-            if killed and is_temporary(name):
-                continue
-            assert name in self.after or name in self.before, name
-            whole = {self.before.get(name), self.after.get(name)}
-            if name == "text/dict.txt":
-                # its types are there before they can be counted
-                whole.add(re.sub(rb" \d+\n", b" 1\n", self.after[name]))
-            assert content in whole, name
-        if self.together and not (killed or mixed):
-            assert found in (self.before, self.after)
-
-    def check_again(self):
-        """It succeeds after all."""
-        self.run()
-        found = files(self.folder)
-        assert {name: found.get(name) for name in self.after} == self.after
+        yield faulty

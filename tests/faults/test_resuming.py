@@ -13,6 +13,7 @@ from fairseq.dataclass.configs import CheckpointConfig
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
 from recipes.lib.newest_checkpoint import restore
+from tests.faults.conftest import KILLED, chosen
 
 
 def save(folder, updates, value=None, epoch=None):
@@ -49,14 +50,14 @@ def newest(folder):
 
 
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "disk full"])
-def test_a_training_that_ends_while_it_saves_can_be_continued(faults, tmp_path, kill):
+def test_a_training_that_ends_while_it_saves_can_be_continued(faulty, tmp_path, kill):
     logging.disable(logging.CRITICAL)
     try:
-        for number in faults.chosen(faults.faulty(lambda: save(tmp_path, 0), tmp_path), 8):
+        for number in chosen(faulty(lambda: save(tmp_path, 0), tmp_path), 8):
             save(tmp_path, 6)
             save(tmp_path, 12)
-            outcome = faults.faulty(lambda: save(tmp_path, 18), tmp_path, number, kill)
-            assert outcome == "killed" if kill else outcome.startswith("told: cannot write")
+            outcome = faulty(lambda: save(tmp_path, 18), tmp_path, number, kill)
+            assert outcome == KILLED if kill else outcome.startswith("cannot write")
             assert kill or not list(tmp_path.glob("*.tmp"))
             assert newest(tmp_path) in (12, 18)
             save(tmp_path, 18)
@@ -74,7 +75,7 @@ def updates_of(path):
 @pytest.mark.parametrize("value, best", [(3.0, 12), (2.0, 12), (1.0, 6)], ids=str)
 @pytest.mark.parametrize("per_epoch", [True, False], ids=["epochs", "updates"])
 def test_the_best_is_that_which_the_newest_has_counted(
-    faults, tmp_path, monkeypatch, value, best, per_epoch
+    faulty, tmp_path, monkeypatch, value, best, per_epoch
 ):
     monkeypatch.setattr(checkpoint_utils.save_checkpoint, "best", 2.0, raising=False)
     restored = set()
@@ -84,14 +85,14 @@ def test_the_best_is_that_which_the_newest_has_counted(
 
     for number in itertools.count():
         save(tmp_path, 6, 2.0, 1 if per_epoch else None)
-        outcome = faults.faulty(second, tmp_path, number, kill=True)
+        outcome = faulty(second, tmp_path, number, kill=True)
         path = restore(str(tmp_path), best=True)
         restored.add(newest := updates_of(path))
         assert updates_of(tmp_path / "checkpoint_last.pt") == newest
         assert updates_of(tmp_path / "checkpoint_best.pt") == (best if newest == 12 else 6)
         for left in tmp_path.iterdir():
             left.unlink()
-        if outcome != "killed":
+        if outcome != KILLED:
             break
     # before the checkpoint, in each copy, and after them
     assert number >= (5 if best == 12 else 3) and restored == {6, 12}

@@ -1,13 +1,10 @@
 """SentencePiece models made to do harm: a program in C++ reads them, and must not crash."""
 
-import os
 import random
-import signal
 
 import pytest
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert import vocabulary
 
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -33,7 +30,7 @@ def with_broken_table(whole, case):
     return bytes(data)
 
 
-def test_no_model_crashes_the_program(tmp_path):
+def test_no_model_crashes_the_program(tmp_path, outcome):
     vocabulary.learn_sentencepiece(lambda: iter(LINES), str(tmp_path), 60)
     path = tmp_path / "sentencepiece.model"
     whole = path.read_bytes()
@@ -41,14 +38,5 @@ def test_no_model_crashes_the_program(tmp_path):
     models += [with_broken_table(whole, case) for case in range(100)]
     for case, model in enumerate(models):
         path.write_bytes(model)
-        child = os.fork()
-        if child == 0:
-            signal.alarm(30)
-            try:
-                subwords.load(str(tmp_path)).encode_with_offsets(TEXT)
-            except UsageError:
-                pass
-            except BaseException:
-                os._exit(1)
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0, case
+        told = outcome(lambda: subwords.load(str(tmp_path)).encode_with_offsets(TEXT) and None)
+        assert not told.startswith("ended"), case
