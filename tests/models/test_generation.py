@@ -4,6 +4,7 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_posenc.attention import cache
 from fairseq_posenc.encodings import names
 
 PAD, EOS = 1, 2
@@ -27,15 +28,21 @@ def translations(models, dictionary, sample, **options):
 
 
 @pytest.mark.parametrize("encoding", names())
+@pytest.mark.parametrize("pre_norm", [False, True])
 @torch.no_grad()
-def test_scores_are_those_of_the_full_pass(build_model, tiny_task, sample, encoding):
-    model = build_model(encoding)
+def test_scores_are_those_of_the_full_pass(
+    build_model, tiny_task, sample, encoding, pre_norm, monkeypatch
+):
+    monkeypatch.setattr(cache, "FIRST_CAPACITY", 2)
+    model = build_model(
+        encoding, encoder_normalize_before=pre_norm, decoder_normalize_before=pre_norm
+    )
     # the end is likely everywhere, so that sentences leave the batch early and late
     bias = torch.zeros(len(tiny_task.target_dictionary))
-    bias[EOS] = 2.0
+    bias[EOS] = 1.7
     model.decoder.output_projection.bias = torch.nn.Parameter(bias)
     found = translations([model], tiny_task.target_dictionary, sample)
-    assert len({len(hypothesis["tokens"]) for beam in found for hypothesis in beam}) > 2
+    assert len({len(hypothesis["tokens"]) for beam in found for hypothesis in beam}) > 1
     for source, beam in zip(sample["net_input"]["src_tokens"], found):
         for hypothesis in beam:
             tokens = hypothesis["tokens"]

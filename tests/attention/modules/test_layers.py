@@ -17,6 +17,7 @@ TARGET = torch.tensor([[EOS, 20, 21, 22, 23], [EOS, 24, 25, 1, 1]])
 CHOICES = {
     "default": {},
     "pre-norm": {"encoder_normalize_before": True, "decoder_normalize_before": True},
+    "shared": {"share_all_embeddings": True},
     "gelu": {"activation_fn": "gelu", "activation_dropout": 0.1, "layernorm_embedding": True},
     "NormFormer": {
         name: True for name in ("scale_heads", "scale_attn", "scale_fc", "scale_resids")
@@ -29,13 +30,14 @@ CHOICES = {
 
 
 def pair(build_model, options):
-    """A stock model with random weights, and ours with the same."""
+    """A stock model with random weights, and ours with the same, which go back as well."""
     stock, ours = build_model(None, 1, **options), build_model("sinusoidal", 2, **options)
     generator = torch.Generator().manual_seed(4)
     for name, parameter in stock.named_parameters():
         if name.endswith(("c_attn", "w_resid")):
             parameter.data.normal_(generator=generator)
     ours.load_state_dict(stock.state_dict())
+    stock.load_state_dict(ours.state_dict())
     return stock, ours
 
 
