@@ -105,7 +105,8 @@ def test_an_input_is_never_an_output(output_type, way, tmp_path):
         target = other.with_name("other.en" if output_type.prefix else "other")
         link = os.symlink if way == "link" else os.link
         link(file if output_type.prefix else name, target)
-    for words in (["--input", "x", other], ["--name", other], ["--note", f"key={other}"]):
+    inputs = ["--input", "x", other], ["--name", f"x:{other},y"], ["--note", f"key={other}"]
+    for words in inputs:
         with pytest.raises(UsageError, match="and would be lost; name another"):
             parse(output_type, "--output", name, *words)
     parse(output_type, "--output", name, "--name", home / "another")
