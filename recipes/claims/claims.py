@@ -85,16 +85,15 @@ def main() -> None:
         raise UsageError(f"{args.runs} is no folder: --runs takes the --run-dir of claims.sh")
     earlier, earlier_rows = read_kept(args.kept) if args.kept else ([], [])
     runs = args.runs or os.devnull
+    measured = {part: rows_of.measure(runs, part) for part in content["parts"]}
     rows = [
         row
-        for part in content["parts"]
-        for row in rows_of.merge(
-            [earlier_row for earlier_row in earlier_rows if earlier_row.part == part],
-            rows_of.measure(runs, part),
-        )
+        for part, of_run in measured.items()
+        for row in rows_of.merge([one for one in earlier_rows if one.part == part], of_run)
     ]
+    of_this_run = [row for of_run in measured.values() for row in of_run]
     by_claim = [
-        [compare(runs, spec, earlier, rows) for spec in claim["ours"]]
+        [compare(runs, spec, earlier, of_this_run) for spec in claim["ours"]]
         for claim in content["claims"]
     ]
     pictures = draw(content, by_claim, rows, args.output)

@@ -17,7 +17,7 @@ from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.claim_figures import figures_by_seed
-from recipes.claims.rows import APART, BASE, SHAPE, Row, pair
+from recipes.claims.rows import APART, BASE, SHAPE, Row
 from recipes.claims.trainings import difference, read_rows
 from recipes.claims.verdicts import AS_EXPECTED, AS_SAYS, JUDGED, MISSING, UNDECIDED, verdict
 
@@ -26,6 +26,7 @@ _CONVERGED = {"BLEU", "bits_of", "share", "similarity", "drop"}
 _COMPARISON = {
     "part": str, "figure": str, "row": str, "base": str, "seeds": int, "means": [float],
     "interval": [float], "by_seed": Maybe([float]), "beside": Maybe(Each([float])),
+    "doubt": Maybe(str),
 }  # fmt: skip
 
 
@@ -115,20 +116,20 @@ def compare(
     Args:
         runs: the folder of the recipe.
         spec: an entry of ``claims.json``, see :func:`sides`; without ``base``, ``than`` is a
-            number. With ``budget`` what so many updates give is what is asked, so that convergence
-            does not count.
+            number.
         earlier: comparisons of earlier runs; one with more seeds is taken.
-        rows: of all parts, for convergence.
+        rows: of this run, of all parts, for convergence.
     """
     compared = _measure(runs, spec)
     for previous in earlier:
         if key(previous) == key(spec) and previous["seeds"] > compared.seeds:
-            means, (low, high) = previous["means"], previous["interval"]
-            by_seed, bits = previous.get("by_seed"), (previous.get("beside") or {}).get("bits_of")
-            compared = Compared(
-                spec, previous["seeds"], means[0], means[1], low, high, by_seed or (), bits or ()
-            )
-    return compared if spec.get("budget") else compared._replace(doubt=_doubt(rows, compared))
+            (row, base), (low, high) = previous["means"], previous["interval"]
+            by_seed, beside = previous.get("by_seed") or (), previous.get("beside") or {}
+            return Compared(
+                spec, previous["seeds"], row, base, low, high, by_seed,
+                beside.get("bits_of") or (), previous.get("doubt") or "",
+            )  # fmt: skip
+    return compared._replace(doubt=doubt_of(rows, compared))
 
 
 def sides(spec: Dict[str, Any]) -> Tuple[Side, Optional[Side]]:
@@ -163,18 +164,20 @@ def main_comparison(comparisons: Sequence[Compared]) -> Compared:
     return comparisons[0] if comparisons[0].seeds else [*judged, *measured, comparisons[0]][0]
 
 
-def _doubt(rows: Sequence[Row], compared: Compared) -> str:
+def doubt_of(rows: Sequence[Row], compared: Compared) -> str:
     """Return in words that the trainings of two rows are not equally far, where that matters.
 
-    What has no other row is compared with sinusoids, or is a figure that holds them already.
+    It does not where the claim asks what so many updates give, its ``budget``. What has no other
+    row is compared with sinusoids, or is a figure that holds them already.
     """
     spec = compared.spec
     base = (spec.get("base") or BASE).partition("@")[0]
-    base = BASE if base == spec["row"] else base
-    row_pair = pair(rows, spec["part"], spec["row"], base, compared.seeds)
-    if not row_pair:
+    names = spec["row"], BASE if base == spec["row"] else base
+    of_part = {row.row: row for row in rows if row.part == spec["part"]}
+    if spec.get("budget") or not all(name in of_part for name in names):
         return ""
-    losses, falls = zip(*((row.loss[0], row.fall[0] if row.fall else 0.0) for row in row_pair))
+    both = [of_part[name] for name in names]
+    losses, falls = zip(*((row.loss[0], row.fall[0] if row.fall else 0.0) for row in both))
     if spec["figure"].partition(":")[0] in _CONVERGED and abs(losses[0] - losses[1]) > APART:
         return "losses differ"
     is_loss = spec["figure"] == "probe:masked_lm_bits"
@@ -253,6 +256,7 @@ def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) 
             "interval": [compared.low, compared.high],
             **({"by_seed": list(compared.by_seed)} if compared.by_seed else {}),
             **({"beside": {"bits_of": compared.bits}} if compared.bits else {}),
+            **({"doubt": compared.doubt} if compared.doubt else {}),
         }
         for compared in comparisons
         if compared.seeds

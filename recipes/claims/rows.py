@@ -128,16 +128,3 @@ def _same(first: Row, second: Row) -> bool:
     pairs = list(zip(figures(first), figures(second)))
     same_ranges = first.by_length.keys() == second.by_length.keys()
     return same_ranges and all(abs(a - b) <= 0.0051 for a, b in pairs)
-
-
-def pair(
-    rows: Sequence[Row], part: str, a: str, b: str, seeds: int = 0
-) -> Optional[Tuple[Row, Row]]:
-    """Return two rows of a part as one run has them: that with so many seeds, or the first."""
-    pairs = []
-    for run in (1, 2):
-        of_run = {row.row: row for row in rows if (row.part, row.run) == (part, run)}
-        if a in of_run and b in of_run:
-            pairs.append((of_run[a], of_run[b]))
-    pairs.sort(key=lambda two: min(two[0].seeds, two[1].seeds) != seeds)
-    return pairs[0] if pairs else None

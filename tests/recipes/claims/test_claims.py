@@ -108,27 +108,26 @@ def row(name, loss=0.2, run=1, seeds=5, less=None, part="longer"):
         (0.221, {"budget": True}, verdicts.AS_SAYS),
         # losses are convergence themselves
         (0.25, {"figure": "bits"}, verdicts.AS_SAYS),
-        # rows of two runs are not compared
-        (0.25, {"run": 2}, verdicts.AS_SAYS),
+        # rows of two parts are not compared
+        (0.25, {"base": "length/sinusoidal"}, verdicts.AS_SAYS),
     ],
 )
 def test_convergence_is_one_rule_for_all_rows(loss, changed, expected):
-    known = [row("sinusoidal", loss), row("a", run=changed.pop("run", 1))]
     about = {**CONTENT["claims"][2]["ours"][0], **changed}
-    names = {name: about[name] for name in ("part", "figure", "row", "base")}
-    kept = [{**names, "seeds": 5, "means": [38.0, 40.0], "interval": [-3.0, -1.0]}]
-    assert compared.compare("none", about, kept, known).verdict == expected
+    measured = compared.Compared(about, 5, 38.0, 40.0, -3.0, -1.0)
+    doubt = compared.doubt_of([row("sinusoidal", loss), row("a")], measured)
+    assert measured._replace(doubt=doubt).verdict == expected
 
 
 @pytest.mark.parametrize(
     "fall, expected", [(0.02, verdicts.AS_SAYS), (0.04, verdicts.UNDECIDED), (0, verdicts.AS_SAYS)]
 )
 def test_losses_that_still_fall_by_as_much_as_they_differ_tell_nothing(fall, expected):
-    known = [{"part": "bert", "figure": "probe:masked_lm_bits", "row": "a", "base": "b",
-              "seeds": 5, "means": [2.0, 2.03], "interval": [-0.04, -0.02]}]  # fmt: skip
     about = comparison(figure="probe:masked_lm_bits", expect="less", margin=0.03)
+    measured = compared.Compared(about, 5, 2.0, 2.03, -0.04, -0.02)
     reached = [row(name, part="bert")._replace(fall=[fall, 0.0]) for name in "ab"]
-    assert compared.compare("none", about, known, reached).verdict == expected
+    doubt = compared.doubt_of(reached, measured)
+    assert measured._replace(doubt=doubt).verdict == expected
 
 
 def test_only_what_a_paper_measured_is_as_the_paper_says(tmp_path):
@@ -208,11 +207,12 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
     write_probes(tmp_path, {"a": {1: 61, 2: 72}, "b": {1: 60, 2: 71}})
     file = tmp_path / "kept.json"
     kept = {"part": "bert", "figure": "probe:accuracy", "row": "a", "base": "b", "seeds": 2}
-    kept = [{**kept, "means": [5.0, 3.0], "interval": [1.0, 3.0]}]
+    kept = [{**kept, "means": [5.0, 3.0], "interval": [1.0, 3.0], "doubt": "losses differ"}]
     assert compared.compare(str(tmp_path), comparison(), kept).row == 66.5
     kept[0]["seeds"] = 3
     found = compared.compare(str(tmp_path), comparison(), kept)
     assert (found.row, found.seeds, found.difference()) == (5.0, 3, "+2.00 ± 1.00")
+    assert found.verdict == verdicts.UNDECIDED
     missing = compared.compare(str(tmp_path), comparison(row="c"))
     # of 0.1605, pages would print 0.161
     known = [row("sinusoidal", 0.16046), row("a", less=[-2.0, -3.0, -1.0])]
