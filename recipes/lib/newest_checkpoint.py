@@ -1,10 +1,8 @@
 """Print the checkpoint of a folder to continue from, or nothing if there is none.
 
 A training that was killed while fairseq copied checkpoints is put in order first: what is damaged
-is moved aside, and checkpoint_last.pt and, if it is needed, checkpoint_best.pt are copied anew.
-
-With --update-freq, the number of GPUs may have changed: fairseq counts the batches of an epoch by
-GPU, and would go on at the same count, at another place of the data, or fail where there are fewer.
+is moved aside, and checkpoint_last.pt and, if it is needed, checkpoint_best.pt are copied anew. The
+plugin itself finds the place in the epoch where the number of GPUs has changed.
 """
 
 import argparse
@@ -19,7 +17,6 @@ from typing import Any, List, NamedTuple, Optional
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
-from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.writing import replacing
 from recipes.lib.settings import read_lines
 
@@ -40,7 +37,7 @@ class Saved(NamedTuple):
     best: Optional[float]
 
 
-def restore(folder: str, best: bool = False, update_freq: Optional[int] = None) -> Optional[str]:
+def restore(folder: str, best: bool = False) -> Optional[str]:
     """Make a killed training's checkpoints agree, and return the one to continue from, if any.
 
     fairseq writes a checkpoint and then copies it to ``checkpoint_best.pt`` and
@@ -51,8 +48,6 @@ def restore(folder: str, best: bool = False, update_freq: Optional[int] = None) 
     Args:
         folder: ``--save-dir`` of a run, which has checkpoints called ``checkpoint*.pt``.
         best: whether ``checkpoint_best.pt`` is needed; otherwise it stays as it is.
-        update_freq: ``--update-freq`` from now on; the place in the epoch follows from it, if an
-            update has as many tokens as before.
 
     Raises:
         UsageError: a checkpoint cannot be read, and is not known to be damaged; the best one is
@@ -73,7 +68,7 @@ def restore(folder: str, best: bool = False, update_freq: Optional[int] = None) 
                 "checkpoint_best.pt back, or move all its checkpoints away and train anew"
             )
         _copy_to("checkpoint_best.pt", max(equal, key=lambda saved: saved.updates), checkpoints)
-    return _regroup(newest.path, update_freq) if update_freq else newest.path
+    return newest.path
 
 
 def seconds_of(path: str) -> float:
@@ -93,21 +88,6 @@ def _check_seed(path: str) -> None:
             f"{path} is of seed {seed}, and {folder} of seed {seeds[-1]}: it is of another "
             "training; move it away, to train anew"
         )
-
-
-def _regroup(path: str, update_freq: int) -> str:
-    """Count the updates of the epoch in batches of ``update_freq``, in ``checkpoint_last.pt``."""
-    state = load_checkpoint(path)
-    before = state["cfg"]["optimization"]["update_freq"]
-    iterator = state["extra_state"]["train_iterator"]
-    if before == [update_freq] or len(before) != 1 or "batches" in iterator:
-        return path
-    # whole updates done, the begun one included (the quotient rounded up), in batches of today
-    iterator["iterations_in_epoch"] = -(-iterator["iterations_in_epoch"] // before[0]) * update_freq
-    state["cfg"]["optimization"]["update_freq"] = [update_freq]
-    last = os.path.join(os.path.dirname(path), "checkpoint_last.pt")
-    save(state, last)
-    return last
 
 
 def _read_all(folder: str) -> List[Saved]:
@@ -145,10 +125,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", help="--save-dir of a run")
     parser.add_argument("--best", action="store_true", help="checkpoint_best.pt is needed")
-    parser.add_argument("--update-freq", type=int, metavar="N", help="from now on")
     parser.add_argument("--seconds", action="store_true", help="print also those trained so far")
     args = parser.parse_args()
-    newest = restore(args.folder, args.best, args.update_freq)
+    newest = restore(args.folder, args.best)
     if newest and args.seconds:
         print(newest, seconds_of(newest), sep="\t")
     elif newest:

@@ -204,12 +204,10 @@ class CellRun(NamedTuple):
 
         There is no command where a checkpoint cannot be read, of which it has been said why.
         """
-        update_freq, folder = option(command, "--update-freq"), Path(self.cell.folder)
+        folder = Path(self.cell.folder)
         ask = ["python", "-m", "recipes.lib.newest_checkpoint", str(folder)]
         if option(command, "--best-checkpoint-metric"):
             ask += ["--best"]
-        if update_freq:
-            ask += ["--update-freq", update_freq]
         if self.deadline:
             ask += ["--seconds"]
         printed_line = ""

@@ -114,9 +114,8 @@ def test_two_workers_train_as_one_does_and_each_goes_on_where_the_other_stopped(
     alone = losses(run(*options, *one, "--max-update", "6", "--no-save"))
     kept = [*options, "--no-epoch-checkpoints"]
     changing = losses(_two_workers(start, [*kept, "--max-update", "2"])[0])
-    kept += ["--restore-file", restore(str(tmp_path / "kept"), update_freq=2)]
+    kept += ["--restore-file", restore(str(tmp_path / "kept"))]
     changing.update(losses(run(*kept, *one, "--max-update", "4")))
-    restore(str(tmp_path / "kept"), update_freq=1)
     changing.update(losses(_two_workers(start, [*kept, "--max-update", "6"])[0]))
     assert len(alone) == 6 and changing == alone
 
