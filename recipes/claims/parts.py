@@ -31,8 +31,6 @@ RANGES = "4-20,21-30,31-45,46-60"
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
-    if "--encodings" in arguments:
-        raise UsageError("the rows are those that the claims need: there is no --encodings here")
     Claims(script, read_options(script, help_text("claims"), arguments)).run()
 
 

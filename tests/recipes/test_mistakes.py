@@ -57,7 +57,7 @@ MISTAKES = {
     "--rows all --encodings shaw": ("--rows and --encodings exclude", PRETRAIN + FINETUNE),
     "--character-coverage 7": ("is a share from 0.9 to 1, not 7", PRETRAIN[1:]),
     "--parts length,everything": ("no part is called everything (--parts", CLAIMS[:1]),
-    "--encodings shaw": ("the rows are those that the claims need", CLAIMS[:1]),
+    "--encodings shaw": ("unknown option --encodings; see --help", CLAIMS[:1]),
     "--rows shaw": ("--rows needs --parts", CLAIMS[:1]),
     "--parts length --rows shaw,x": ("no row is called x (--rows)", CLAIMS[:1]),
     "--parts length,deep --rows shaw": ("part deep has no choice of rows", CLAIMS[:1]),
