@@ -5,6 +5,7 @@ import errno
 import gzip
 import lzma
 import os
+import shutil
 import signal
 import tarfile
 from contextlib import ExitStack, suppress
@@ -135,6 +136,38 @@ def test_a_folder_appears_when_it_is_complete_and_replaces_another(tmp_path):
     blocked.write_text("")
     with pytest.raises(UsageError, match="cannot write"), replacing_folder(f"{blocked}/model"):
         pass
+
+
+def test_a_folder_is_replaced_by_renames_and_the_old_one_is_back_if_the_second_fails(
+    tmp_path, monkeypatch
+):
+    def rename(path, target):
+        assert not removed, "nothing may be removed before the new folder has its name"
+        if len(renamed) == fails:
+            renamed.append(target)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        renamed.append(target)
+        return really_rename(path, target)
+
+    def remove(path, **options):
+        removed.append(path)
+        return really_remove(path, **options)
+
+    path, fails, renamed, removed = tmp_path / "model", None, [], []
+    really_rename, really_remove = os.replace, shutil.rmtree
+    for content in ("old", "new"):
+        with replacing_folder(str(path)) as folder:
+            (tmp_path / folder / "file").write_text(content)
+            monkeypatch.setattr(os, "replace", rename)
+            monkeypatch.setattr(shutil, "rmtree", remove)
+        monkeypatch.undo()
+        assert str(path) not in removed and (path / "file").read_text() == content
+        renamed, removed = [], []
+    fails = 1
+    monkeypatch.setattr(os, "replace", rename)
+    with pytest.raises(UsageError, match="cannot write"), replacing_folder(str(path)) as folder:
+        (tmp_path / folder / "file").write_text("newest")
+    assert (path / "file").read_text() == "new" and os.listdir(tmp_path) == ["model"]
 
 
 def test_another_file_that_fails_while_one_is_written_is_named(tmp_path):

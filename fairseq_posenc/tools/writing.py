@@ -77,22 +77,27 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
 def replacing_folder(path: str) -> Iterator[str]:
     """Make a temporary folder beside ``path`` that takes its name once the block has ended well.
 
-    What has that name already is removed when the new one is on the disk: if the block raises, or
-    the process is killed before, it stays as it was.
+    What has that name already is moved aside, and removed last. If the block raises, or the process
+    is killed before, it stays as it was; killed between, the next call writes the folder again.
     """
     path = os.path.abspath(path)
-    partial = _temporary(path)
+    partial, old = _temporary(path), _temporary(path)
     try:
         os.makedirs(partial)
         yield partial
         _sync_tree(partial)
-        _remove(path)  # no system replaces a folder that is not empty in one step
+        if os.path.lexists(path):
+            os.replace(path, old)  # no system replaces a folder that is not empty in one step
         os.replace(partial, path)
         sync(os.path.dirname(path))
     except Exception as error:
         raise file_error("write", path, disk_error(error)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        if os.path.lexists(path):
+            _remove(old)
+        elif os.path.lexists(old):  # the second rename has failed
+            os.replace(old, path)
 
 
 @contextmanager
