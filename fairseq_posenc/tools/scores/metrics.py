@@ -21,6 +21,10 @@ _BY_CHARACTER = HAN | {"Jpan", "Hira", "Kana", "Hrkt"}
 _NO_SPACES = "{} counts words between spaces, which {} does not have"
 
 
+def _has_tokens(rows: np.ndarray) -> np.ndarray:
+    return rows[:, 1] > 0
+
+
 def _has_ngrams(rows: np.ndarray) -> np.ndarray:
     return rows[:, 1] >= _ORDER
 
@@ -108,9 +112,7 @@ METRICS: Dict[str, Metric] = {
     ),
     "chrf": _chrf("chrF", word_order=0),
     "chrf++": _chrf("chrF++", word_order=2),
-    "ter": Metric(
-        "TER", _ter, direction=-1, counts=lambda rows: rows[:, 1] >= 1, remark=_remark_on_ter
-    ),
+    "ter": Metric("TER", _ter, direction=-1, counts=_has_tokens, remark=_remark_on_ter),
     # as if no output were too short
     "bleu_without_penalty": Metric(
         "sacreBLEU without brevity penalty",
@@ -119,7 +121,10 @@ METRICS: Dict[str, Metric] = {
         undefined=_SHORT,
     ),
     "length_ratio": Metric(
-        "tokens of the outputs / of the references", base="tokenised_bleu", direction=0
+        "tokens of the outputs / of the references",
+        base="tokenised_bleu",
+        direction=0,
+        counts=_has_tokens,
     ),
     "bits": Metric("bits per token of the references", direction=-1, decimals=2),
 }

@@ -1,6 +1,5 @@
 """``Scorer``: the figures of a test set, and of its parts."""
 
-import math
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -87,9 +86,9 @@ class Scorer:
         parts = {name: rows[chosen] for name, rows in statistics.items()}
         totals = {name: rows.sum(axis=0).tolist() for name, rows in parts.items()}
         for name in figures:
-            value = corpus_score(name, totals[base_metric(name)])
-            is_defined = not (math.isnan(value) or why_undefined(name, parts[base_metric(name)]))
-            figures[name] = value if is_defined else None
+            base = base_metric(name)
+            if not why_undefined(name, parts[base]):
+                figures[name] = corpus_score(name, totals[base])
         tokenised = self.metrics["tokenised_bleu"]._compute_score_from_stats(
             [*map(int, totals["tokenised_bleu"])]
         )

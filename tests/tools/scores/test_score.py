@@ -307,6 +307,8 @@ def test_bleu_of_references_without_four_tokens_is_not_defined(write, tmp_path):
     table = by_length(read_runs([f"a={path}", f"b={path}"]))
     assert [one.mean is None for one in table.rows["a"]] == [False, True, True, False]
     assert "sacreBLEU is not defined (-) where no reference has 4 tokens" in table.notes
+    ratios = by_length(read_runs([f"a={path}"]), "length_ratio")
+    assert [one.mean for one in ratios.rows["a"]] == [1, None, 1, 1]
     only = evaluate(hypothesis=write("h", lines[:2]), reference=write("r", lines[:2]))
     assert only.all.metrics["sacrebleu"] is None and "not defined" in render(only)
 
