@@ -1,9 +1,7 @@
 """The kinds of text of translation recipes; here those that Moses' tokens and BPE cut."""
 
-import gzip
 import os
 import re
-import zlib
 from typing import Dict, List, Type
 
 from fairseq_posenc.errors import UsageError
@@ -129,34 +127,20 @@ class Multi30k(Translation):
         for split, raw in self.raw.items():
             for language in self.languages:
                 name = f"{raw}.{language}.gz"
-                file = self.path("raw", name)
-                self._fetch(name, file)
+                file = f"{self.folder or self.path('raw')}/{name}"
+                if not self.folder and (self.is_plan or not os.path.exists(file)):
+                    self.execute(
+                        ["posenc", "prepare", "download", "--output", file,
+                         f"{self.config['url']}/{name}"],
+                        failure=f"cannot download {name}; fetch the files by hand and give "
+                        "--raw-dir",
+                    )  # fmt: skip
                 if not self.is_plan:
                     self.say(f"tokenise {name}")
                 self.execute(
                     ["posenc", "prepare", "tokenise", "--language", language, "--input", file,
                      "--output", self.text(f"{split}.tok.{language}")]
                 )  # fmt: skip
-
-    def _fetch(self, name: str, file: str) -> None:
-        source = f"{self.folder}/{name}"
-        if not self.is_plan and os.path.exists(file):
-            return
-        if self.folder:
-            self.execute(["cat", source], output=file, failure=f"{source} is missing")
-        else:
-            self.execute(
-                ["posenc", "prepare", "download", "--output", file, f"{self.config['url']}/{name}"],
-                failure=f"cannot download {name}; fetch the files by hand and give --raw-dir",
-            )
-        if not self.is_plan:
-            try:
-                with gzip.open(file) as stream:
-                    while stream.read(1 << 20):
-                        pass
-            except (OSError, EOFError, zlib.error):
-                os.unlink(file)
-                raise UsageError(f"{name} is damaged; start again") from None
 
     def cut(self) -> None:
         """Make of each split what the setting makes of it, and binary data."""

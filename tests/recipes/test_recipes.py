@@ -1,6 +1,5 @@
 """Stages, plans and notes of recipes. What they train is tested end to end."""
 
-import gzip
 import json
 import os
 import shlex
@@ -17,7 +16,6 @@ from recipes.lib.config import Config, ParsedArguments, RecipeScript
 from recipes.lib.experiment import Experiment
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.recipe import Recipe
-from recipes.lib.texts import Multi30k
 
 OWN_TEXT = "--source-lang en --target-lang fr --train train --valid valid --test test"
 
@@ -83,16 +81,6 @@ def test_a_figure_whose_files_are_gone_is_drawn_again(recipe, tmp_path):
     output.unlink()
     figures.once(recipe(), str(output), draw)
     assert output.read_text() == "drawn\n"
-
-
-def test_a_download_of_broken_blocks_is_damaged_and_does_not_stay(recipe, tmp_path):
-    (tmp_path / "a.gz").write_bytes(gzip.compress(b"")[:10] + 40 * b"\xff")
-    copy = tmp_path / "raw" / "a.gz"
-    text = recipe()
-    text.folder = str(tmp_path)
-    with pytest.raises(UsageError, match="a.gz is damaged; start again"):
-        Multi30k._fetch(text, "a.gz", str(copy))
-    assert not copy.exists()
 
 
 def test_text_that_is_gone_is_known_by_what_was_made_of_it(tmp_path):
