@@ -2,7 +2,6 @@
 one.
 """
 
-import os
 import shutil
 from typing import List
 
@@ -41,9 +40,6 @@ class LanguageModels(Experiment):
         if self.folder and self.config.is_given("url"):
             raise UsageError("--url would be without effect with --data-dir: leave it out")
         files = [existing(f"{self.folder}/{split}.txt") for split in SPLITS]
-        for file in files if self.folder and not self.is_plan and self.first <= 2 else []:
-            if not os.access(file, os.R_OK):
-                raise UsageError(f"{file} is missing (--data-dir)")
         self.files = dict(zip(SPLITS, files))
         self.text = self.config["url"]
         if self.folder and not self.is_plan:

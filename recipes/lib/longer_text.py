@@ -3,7 +3,6 @@
 import os
 from typing import Dict, List
 
-from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import existing
 from fairseq_posenc.json_files import load_json
@@ -45,21 +44,13 @@ class LongerText(Translation):
                 {"model": f"{model_folder}/checkpoint_last.pt", "subwords": f"{model_folder}/bin",
                  **{split: f"{model_folder}/{split}" for split in SPLITS}}
             )  # fmt: skip
-        for name in ("source-lang", "target-lang", *SPLITS, "model", "subwords"):
-            if not config[name]:
-                raise UsageError(f"--{name} is missing; see --help")
-            if name.endswith("-lang"):
-                check_language(config[name], f"--{name}")
+        self.require("source-lang", "target-lang", *SPLITS, "model", "subwords")
         self.source, self.target = config["source-lang"], config["target-lang"]
         self.edges = [int(edge) for edge in config.list("edges")]
         inner = ",".join(map(str, self.edges[:-1]))
         self.score = ["--bins", inner, "--length-unit", "subwords"]
         texts = [existing(f"{config[split]}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
-        models = sorted({self.model(seed) for seed in config.list("seeds")})
-        for file in () if self.is_plan or self.is_made or self.first > 4 else models:
-            if not os.access(file, os.R_OK):
-                raise UsageError(f"cannot read the checkpoint {file} (--model)")
         self.fingerprint = config.interpolate(
             ["--neighbours", "{neighbours}", "--edges", "{edges}", "--test", "{pairs}"]
         )

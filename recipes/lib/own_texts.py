@@ -6,7 +6,6 @@ import os
 import re
 from typing import List, Sequence
 
-from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import existing
 from recipes.lib.cell import PlannedCell
@@ -28,11 +27,7 @@ class Own(Translation):
 
     def __init__(self, script: RecipeScript, parsed: ParsedArguments):
         super().__init__(script, parsed)
-        for name in ("source-lang", "target-lang", *SPLITS):
-            if not self.config[name]:
-                raise UsageError(f"--{name} is missing; see --help")
-            if name.endswith("-lang"):
-                check_language(self.config[name], f"--{name}")
+        self.require("source-lang", "target-lang", *SPLITS)
         self.prefixes = {split: self.config[split] for split in SPLITS}
         match = re.fullmatch("([1-9][0-9]*)(,none)?|", self.config["longest"])
         if not match:
@@ -162,9 +157,6 @@ class PythonDocs(Translation):
         self.raw = data_dir or self.path("raw")
         files = [existing(f"{self.raw}/{split}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
-        for file in files if data_dir and not self.is_plan else []:
-            if not os.path.exists(file) and self.first <= 2:
-                raise UsageError(f"{file} is missing (--data-dir)")
         self.fingerprint = self.config.interpolate(
             ["--longest", "{longest}", "--pieces", "{pieces}", "--test", "{test}", "--text"]
         )

@@ -9,6 +9,7 @@ import os
 import shutil
 from typing import List, Mapping, Sequence
 
+from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.config import Config, ParsedArguments, RecipeScript, own_options
@@ -78,6 +79,14 @@ class Translation(Experiment):
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
         self.fingerprint: List[str] = []
         self.score = self.config.interpolate(script.arrays.get("score", []))
+
+    def require(self, *names: str) -> None:
+        """Raise a UsageError for an option without value, or a language that is named wrongly."""
+        for name in names:
+            if not self.config[name]:
+                raise UsageError(f"--{name} is missing; see --help")
+            if name.endswith("-lang"):
+                check_language(self.config[name], f"--{name}")
 
     @property
     def languages(self) -> List[str]:

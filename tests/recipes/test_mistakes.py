@@ -111,7 +111,7 @@ MISTAKES = {
     "--data-dir .": ("--data-dir needs --language", DOCS[1:]),
     "--smoke": ("--smoke makes its own model and text: leave out --model", LONGER),
     "--preset huge": ("--preset is tiny, small or base, not huge", OWN),
-    "--stage 2 --model missing.pt": ("cannot read the checkpoint missing.pt (--model)", LONGER),
+    "--stage 2 --model missing.pt": ("cannot read missing.pt: No such file", LONGER),
     "--from nllb": ("leave --model, --subwords, --smoke out", LONGER),
     "--encodings report=shaw": ("the run folder has something else called report", OWN),
     "--lr fast": ("fast is not a number above 0 (--lr; see --help)", SMALL[1:] + LONGER + PRETRAIN),
