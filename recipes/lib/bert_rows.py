@@ -57,8 +57,7 @@ def rows_of(config: Config) -> List[PlannedRow]:
     Raises:
         UsageError: both are given, or no table has that number.
     """
-    if config.is_given("rows") and config.is_given("encodings"):
-        raise UsageError("--rows and --encodings exclude each other")
+    config.exclude("rows", "encodings")
     if not config.is_given("rows"):
         chosen = config["encodings"]
         rows = chosen.split(",") if chosen or config.is_given("encodings") else default_rows()

@@ -135,6 +135,12 @@ class Config:
         config.names_read = self.names_read
         return config
 
+    def exclude(self, option: str, *others: str) -> None:
+        """Raise a UsageError for an option that is given beside one that makes it useless."""
+        for name in others if self[option] else ():
+            if self.is_given(name):
+                raise UsageError(f"--{name} would be without effect with --{option}: leave it out")
+
     def check_read(self, names: Iterable[str]) -> None:
         """Raise a UsageError for an option of ``names`` that the user gives and nothing reads."""
         for name in names:

@@ -37,8 +37,7 @@ class LanguageModels(Experiment):
                 "--data-dir needs --language: Moses' tokeniser takes the text for one of that "
                 "language, as in --language en"
             )
-        if self.folder and self.config.is_given("url"):
-            raise UsageError("--url would be without effect with --data-dir: leave it out")
+        self.config.exclude("data-dir", "url")
         files = [existing(f"{self.folder}/{split}.txt") for split in SPLITS]
         self.files = dict(zip(SPLITS, files))
         self.text = self.config["url"]

@@ -29,17 +29,12 @@ class LongerText(Translation):
         config, self.is_smoke = self.config, self.config["smoke"] == FLAG
         model_folder, self.imported = self.path("model"), config["from"]
         self.is_made = self.is_smoke or bool(self.imported)
-        if self.imported and (self.is_smoke or config["model"] or config["subwords"]):
-            raise UsageError(
-                "--from has a model and subwords: leave --model, --subwords, --smoke out"
-            )
+        config.exclude("from", "model", "subwords", "smoke")
+        config.exclude("smoke", "model", "subwords", *SPLITS)
         if self.imported:
             self._read_kind(model_folder)
             config.set({"model": f"{model_folder}/model.pt", "subwords": model_folder})
         if self.is_smoke:
-            for name in ("model", "subwords", *SPLITS):
-                if config[name]:
-                    raise UsageError(f"--smoke makes its own model and text: leave out --{name}")
             config.set(
                 {"model": f"{model_folder}/checkpoint_last.pt", "subwords": f"{model_folder}/bin",
                  **{split: f"{model_folder}/{split}" for split in SPLITS}}

@@ -45,24 +45,16 @@ class Pretraining(Experiment):
         coverage = config["character-coverage"]
         if coverage and not re.fullmatch(r"1|0?\.9[0-9]*", coverage):
             raise UsageError(f"--character-coverage is a share from 0.9 to 1, not {coverage}")
-        self._check_text()
+        config.exclude("text", "languages", "raw-dir", "data-dir", "url")
+        config.exclude("valid", "hold-out")
+        if config.is_given("documents") and not config["text"]:
+            raise UsageError("--documents would be without effect without --text: leave it out")
         self.rows = self.choose_rows()
         if config["segments"] == "none":
             self.rows = [PlannedRow(row.label, _without_segments(row.options)) for row in self.rows]
         self.raw = config["raw-dir"] or config["data-dir"] or self.path("raw")
         self.subwords = config.interpolate(script.arrays["kind"])
         self._fingerprint: List[str] = []
-
-    def _check_text(self) -> None:
-        """Refuse options of Wikipedia beside other text, and the other way round."""
-        lost = {"documents": "without --text"}
-        if self.config["text"]:
-            lost = dict.fromkeys(("languages", "raw-dir", "data-dir", "url"), "with --text")
-        if self.config["valid"]:
-            lost["hold-out"] = "with --valid"
-        for name, beside in lost.items():
-            if self.config.is_given(name):
-                raise UsageError(f"--{name} would be without effect {beside}: leave it out")
 
     def choose_rows(self) -> List[PlannedRow]:
         """The models of Chen et al., or the user's."""

@@ -35,10 +35,7 @@ def main(script: RecipeScript, arguments: List[str]) -> None:
     script.arrays["defaults"] += ["--keep-checkpoints", "no"]
     complete_help(script, Wmt.stages)
     parsed = read_options(script, help_text("wmt"), arguments)
-    if parsed.config["ready"] and parsed.config["add"]:
-        raise UsageError("--ready and --add exclude each other")
-    if parsed.config["ready"] and parsed.config["moses"]:
-        raise UsageError("--ready and --moses exclude each other: that text has its tokens")
+    parsed.config.exclude("ready", "add", "moses")
     Wmt(script, parsed).run()
 
 
