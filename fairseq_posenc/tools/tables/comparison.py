@@ -68,10 +68,6 @@ class Figure(NamedTuple):
             return None
         return self.value - self.paper
 
-    def order(self) -> float:
-        """Return our value, below all others where it is missing."""
-        return -math.inf if self.value is None else self.value
-
     def texts(self, measure: Measure) -> Tuple[str, str, str, str]:
         """Return what is printed: the paper's figure, ours, the difference and ours' runs."""
         paper, measured, shown, runs = "-", "missing", "-", ""
@@ -214,8 +210,9 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
         matching.update(entry.our_row for entry in matches if entry.our_row)
         # where the paper shows the best of several options, so do we
         if table.best:
-            matches.sort(key=lambda entry: entry.figures[table.best or ""].order())
-            matches = matches[-1:]
+            values = [entry.figures[table.best].value for entry in matches]
+            known = [-math.inf if value is None else value for value in values]
+            matches = [matches[known.index(max(known))]] if matches else []
         entries += matches or [Entry(row, None, _figures(measures, row, [], cells))]
     shown = {entry.our_row for entry in entries}
     for group, row_cells in groups.items():

@@ -112,10 +112,11 @@ class PaperRow(NamedTuple):
 class PaperTable(NamedTuple):
     """A table of a paper; ``columns`` has the names of the figures in each printed column.
 
-    ``measures`` says by figure how it is computed from results. Translation: of several rows of
-    ours that belong to one of the paper, only that with the highest ``best`` (a figure) is compared
-    with it, if given; ``settings`` are those of its trainings, with the updates that the paper made
-    (None: it counts epochs, or does not tell).
+    ``measures`` says by figure how it is computed from results, in the order of
+    :attr:`PaperRow.figures`. Translation: of several rows of ours that belong to one of the paper,
+    only that with the highest ``best`` (a figure) is compared with it, if given; ``settings`` are
+    those of its trainings, with the updates that the paper made (None: it counts epochs, or does
+    not tell).
     """
 
     paper: str
@@ -133,10 +134,6 @@ class PaperTable(NamedTuple):
     def fine_tuning(self) -> bool:
         """Whether it is a table of fine-tuning, not of translation."""
         return not self.settings
-
-    def figures(self) -> List[str]:
-        """Return the names of all figures, in the order of :attr:`PaperRow.figures`."""
-        return [name for column in self.columns.values() for name in column]
 
 
 def names(translation: bool = False) -> List[str]:

@@ -239,8 +239,8 @@ def test_rows_of_ours_find_their_place(name, cells, rows):
     comparison = compare(table, cells)
     assert rows_of(comparison) == rows
     for entry in comparison.entries:
-        printed = entry.row.figures if entry.row else [None] * len(table.figures())
-        assert [entry.figures[figure].paper for figure in table.figures()] == printed
+        printed = entry.row.figures if entry.row else [None] * len(table.measures)
+        assert [entry.figures[figure].paper for figure in table.measures] == printed
 
 
 def test_tasks_that_the_paper_lacks_are_columns_at_the_end():
