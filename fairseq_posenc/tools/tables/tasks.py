@@ -107,10 +107,15 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
             )
         for subset, metric in ((s, m) for s in labelled for m in score.main_metrics):
             figure = score.scores[subset].get(metric, math.nan)
-            if abs(measure(metric, score.columns(subset)) - figure) > _ROUNDED:
+            try:
+                measured = measure(metric, score.columns(subset))
+            except KeyError:
+                measured = math.inf  # examples have other columns
+            if abs(measured - figure) > _ROUNDED:
                 raise UsageError(
-                    f"{path} has examples of {subset} that do not give its {TITLES[metric]} of "
-                    f"{figure:.2f}: it is damaged, or of two results; {_AGAIN}"
+                    f"{path} has examples of {subset} that do not give its "
+                    f"{TITLES.get(metric, metric)} of {figure:.2f}: it is damaged, or of two "
+                    f"results; {_AGAIN}"
                 )
         training = (name, score.task, score.notes.get("lr"), score.seed)
         if score.seed and training in paths:
