@@ -30,6 +30,7 @@ from fairseq_posenc.tools.arguments import (
 from fairseq_posenc.tools.bert.predict import load_any
 from fairseq_posenc.tools.output_options import PREFIX, add_output
 from fairseq_posenc.tools.scores import perplexity
+from fairseq_posenc.tools.scores.intervals import Estimate
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.tables.plots import line_style, new_figure
 from fairseq_posenc.tools.text_tables import markdown_table
@@ -128,22 +129,24 @@ def build_report(
     """Return tables and picture of what was predicted."""
     piece, count = max(args.lengths), len(text.tokens)
     table, data = [[*HEADER, *([f"minus {args.baseline}"] if args.baseline else [])]], []
-    means: Dict[str, List[perplexity.Mean]] = {}
+    means: Dict[str, List[Estimate]] = {}
     for name, by_length in results.items():
         for length, seeds in by_length.items():
             mean = perplexity.mean([predicted.bits for predicted in seeds], piece)
             means.setdefault(name, []).append(mean)
-            units = [mean.value * count / n if n else None for n in (text.words, text.bytes)]
-            row = [name, str(length), str(len(seeds)), mean.text()]
+            bits, low, high, _ = mean
+            units = [bits * count / n if n else None for n in (text.words, text.bytes)]
+            row = [name, str(length), str(len(seeds)), _cell(mean)]
             row += ["-" if unit is None else f"{unit:.3f}" for unit in units]
-            row.append(f"{2**mean.value:.2f}")
+            row.append(f"{2**bits:.2f}")
             if args.baseline:
                 row.append(_difference(seeds, results[args.baseline][length], piece))
             table.append(row)
             line = perplexity.signature(length, stride, args.subset, count)
             data.append(
                 {
-                    "model": name, "length": length, "signature": line, "bits": mean._asdict(),
+                    "model": name, "length": length, "signature": line,
+                    "bits": {"value": bits, "low": low, "high": high},
                     "bits_by_seed": [float(predicted.bits.mean()) for predicted in seeds],
                     "per_word": units[0], "per_byte": units[1],
                     "by_position": perplexity.by_position(seeds, args.by_position or length),
@@ -175,7 +178,12 @@ def _difference(seeds: Any, base_seeds: Any, piece: int) -> str:
     if len(seeds) != len(base_seeds):
         return "unequal n"
     paired = [predicted.bits - base.bits for predicted, base in zip(seeds, base_seeds)]
-    return perplexity.mean(paired, piece).text(sign="+")
+    return _cell(perplexity.mean(paired, piece), sign="+")
+
+
+def _cell(bits: Estimate, sign: str = "") -> str:
+    half = "-" if bits.half is None else f"{bits.half:.3f}"
+    return f"{bits.mean:{sign}.3f} ± {half}"
 
 
 def _position_table(data: Sequence[Any]) -> str:
@@ -190,12 +198,12 @@ def _position_table(data: Sequence[Any]) -> str:
     return markdown_table(lines)
 
 
-def _draw(lengths: Sequence[int], means: Dict[str, List[perplexity.Mean]]) -> Any:
+def _draw(lengths: Sequence[int], means: Dict[str, List[Estimate]]) -> Any:
     """Draw bits per token against the length, a line per model."""
     figure = new_figure(6.0, 4.0)
     axes = figure.add_subplot()
     for number, (name, means_of_model) in enumerate(means.items()):
-        values = [mean.value for mean in means_of_model]
+        values = [mean.mean for mean in means_of_model]
         halves = [mean.half or 0 for mean in means_of_model]
         axes.errorbar(lengths, values, yerr=halves, label=name, **line_style(number))
     axes.set_xscale("log", base=2)

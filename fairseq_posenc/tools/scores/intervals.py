@@ -11,7 +11,7 @@ far less than 95 %: two or three of them say little about their own spread.
 
 import math
 import statistics
-from typing import Any, Callable, Iterator, Sequence, Tuple
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -20,6 +20,45 @@ from fairseq_posenc.tools.scores.metrics import corpus_score, metric_of
 SAMPLES, SEED = 1000, 1
 # of how often each sentence or example is drawn, ``(count,)``
 Figure = Callable[[np.ndarray], float]
+
+
+class Estimate(NamedTuple):
+    """The mean of a score over seeds, and its 95 % interval.
+
+    ``mean`` is None where there is no sentence to score. ``spread``, the sample standard deviation
+    over seeds, is None where there is one seed.
+    """
+
+    mean: Optional[float]
+    low: Optional[float] = None
+    high: Optional[float] = None
+    spread: Optional[float] = None
+
+    @property
+    def half(self) -> Optional[float]:
+        """How far the interval reaches to either side."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    def text(self, digits: int) -> str:
+        """Return mean and interval with so many decimals."""
+        return self._text(f"{{:.{digits}f}}")
+
+    def signed(self, digits: int) -> str:
+        """Return a difference, with a star where its interval leaves out 0."""
+        return self._text(f"{{:+.{digits}f}}") + " *" * self.is_clear()
+
+    def is_clear(self) -> bool:
+        """Return whether the interval of a difference leaves out 0.
+
+        One without width, as of a single sentence of one training, says nothing of others.
+        """
+        low, high = self.low, self.high
+        return low is not None and high is not None and low < high and low * high > 0
+
+    def _text(self, form: str) -> str:
+        if self.mean is None:
+            return "-"
+        return f"{form} [{form}, {form}]".format(self.mean, self.low, self.high)
 
 
 def bootstrap(

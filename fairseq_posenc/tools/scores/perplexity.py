@@ -22,7 +22,7 @@ from fairseq_posenc.data.indexed import repeated_types
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
-from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.scores.intervals import Estimate, t_interval
 from fairseq_posenc.tools.scores.reference_check import misfit
 from fairseq_posenc.tools.scores.texts import join_subwords
 
@@ -51,27 +51,6 @@ class Text(NamedTuple):
     tokens: Tensor
     words: Optional[int]  # ends of lines count as words, as in fairseq-eval-lm
     bytes: Optional[int]  # of UTF-8, with line feeds
-
-
-class Mean(NamedTuple):
-    """Bits per token, a mean over seeds and the text, and its 95 % interval.
-
-    A text of one piece has no interval.
-    """
-
-    value: float
-    low: Optional[float] = None
-    high: Optional[float] = None
-
-    @property
-    def half(self) -> Optional[float]:
-        """How far the interval reaches to either side."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
-
-    def text(self, sign: str = "") -> str:
-        """Return the mean and half of its interval as a cell of a table."""
-        half = "-" if self.half is None else f"{self.half:.3f}"
-        return f"{self.value:{sign}.3f} ± {half}"
 
 
 def read_text(
@@ -191,12 +170,13 @@ def _batches(parts: Sequence[TextWindow], max_tokens: int) -> Iterator[List[Text
     yield batch
 
 
-def mean(seeds: Sequence[np.ndarray], piece: int) -> Mean:
+def mean(seeds: Sequence[np.ndarray], piece: int) -> Estimate:
     """Return the mean of bits by token, over seeds and the text.
 
     The interval is that of :mod:`.intervals`: it is off by the seeds and by the text, of which
     pieces of ``piece`` tokens in a row are what was drawn. Of one seed, it is off by the text
-    alone. Give differences of two models to get theirs, paired by seed and piece.
+    alone; of one piece there is none. Give differences of two models to get theirs, paired by seed
+    and piece.
 
     Args:
         seeds: for each the bits by token, of the same tokens.
@@ -210,12 +190,12 @@ def mean(seeds: Sequence[np.ndarray], piece: int) -> Mean:
     spread = ((sums - by_token.mean() * sizes) ** 2).sum() / len(by_token) ** 2
     value = float(np.mean(by_seed))
     if len(starts) == 1:
-        return Mean(value)
+        return Estimate(value)
     of_text = float(spread * len(starts) / (len(starts) - 1))
     if len(by_seed) > 1:
-        return Mean(value, *t_interval(by_seed, of_text))
+        return Estimate(value, *t_interval(by_seed, of_text))
     half = 1.96 * math.sqrt(of_text)
-    return Mean(value, value - half, value + half)
+    return Estimate(value, value - half, value + half)
 
 
 def by_position(predicted: Sequence[Predicted], width: int) -> List[Tuple[int, float]]:

@@ -1,45 +1,11 @@
 """Scores of a set of sentences with their 95 % intervals, and the differences of two."""
 
 import statistics
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.intervals import interval, t_interval, welch_interval
-
-
-class Estimate(NamedTuple):
-    """The mean of a score over seeds, and its 95 % interval.
-
-    ``mean`` is None where there is no sentence to score. ``spread``, the sample standard deviation
-    over seeds, is None where there is one seed.
-    """
-
-    mean: Optional[float]
-    low: Optional[float] = None
-    high: Optional[float] = None
-    spread: Optional[float] = None
-
-    def text(self, digits: int) -> str:
-        """Return mean and interval with so many decimals."""
-        return self._text(f"{{:.{digits}f}}")
-
-    def signed(self, digits: int) -> str:
-        """Return a difference, with a star where its interval leaves out 0."""
-        return self._text(f"{{:+.{digits}f}}") + " *" * self.is_clear()
-
-    def is_clear(self) -> bool:
-        """Return whether the interval of a difference leaves out 0.
-
-        One without width, as of a single sentence of one training, says nothing of others.
-        """
-        low, high = self.low, self.high
-        return low is not None and high is not None and low < high and low * high > 0
-
-    def _text(self, form: str) -> str:
-        if self.mean is None:
-            return "-"
-        return f"{form} [{form}, {form}]".format(self.mean, self.low, self.high)
+from fairseq_posenc.tools.scores.intervals import Estimate, interval, t_interval, welch_interval
 
 
 class Sampled(NamedTuple):

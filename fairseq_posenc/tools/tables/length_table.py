@@ -93,12 +93,11 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
         clear, unclear = [], []
         for name in several if first in several else ():
             difference = table.differences[name][at]
-            mean, low, high, _ = difference
-            if name == first or mean is None or low is None or high is None:
+            if name == first or difference.half is None:
                 continue
             if difference.is_clear():
-                half = (high - low) / 2
-                clear.append(f"{name} {mean:+.{decimals}f} ± {half:.{decimals}f}")
+                bounds = f"{difference.mean:+.{decimals}f} ± {difference.half:.{decimals}f}"
+                clear.append(f"{name} {bounds}")
             else:
                 unclear.append(name)
         if unclear:

@@ -62,14 +62,13 @@ def test_intervals_cover_what_is_drawn():
         found = perplexity.mean(seeds, piece=5)
         hits += found.low <= 3 <= found.high
     assert 0.92 <= hits / 400 <= 0.995
-    assert perplexity.mean([np.ones(10)], piece=5)[:] == (1, 1, 1)
+    assert perplexity.mean([np.ones(10)], piece=5)[:3] == (1, 1, 1)
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_text_of_one_piece_has_no_interval(seeds):
     mean = perplexity.mean([np.ones(3)] * seeds, piece=5)
-    assert mean._asdict() == {"value": 1, "low": None, "high": None}
-    assert mean.text("+") == "+1.000 ± -"
+    assert mean == (1, None, None, None)
 
 
 def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
