@@ -18,7 +18,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.glue_files import GlueSplit, read, summary
 from fairseq_posenc.tools.bert.glue_tasks import GlueTask
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
-from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
+from fairseq_posenc.tools.unknown_tokens import unknown_lines
 from fairseq_posenc.tools.workers import map_lists
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
@@ -72,13 +72,9 @@ def prepare(
 
 def unknown_summary(task: GlueTask, folder: str, splits: Iterable[str]) -> Iterator[str]:
     """Yield what :func:`unknown_lines` says of the splits of a folder, by column of sentences."""
-    dictionary = subwords.load_dictionary(folder)
     for split in splits:
-        shares = {
-            column: unknown_share(f"{folder}/{part}/{split}", dictionary.unk(), dictionary.eos())
-            for column, part in zip(task.sentences, INPUTS)
-        }
-        yield from unknown_lines(split, shares, "cannot tell them apart")
+        paths = {name: f"{folder}/{part}/{split}" for name, part in zip(task.sentences, INPUTS)}
+        yield from unknown_lines(split, paths, "cannot tell them apart")
 
 
 def _earlier(folder: str) -> List[str]:

@@ -21,7 +21,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import check_metric, normalise
 from fairseq_posenc.tools.bert.squad_files import SquadFile, read
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
-from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
+from fairseq_posenc.tools.unknown_tokens import unknown_lines
 from fairseq_posenc.tools.workers import map_lists
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
@@ -83,13 +83,9 @@ def prepare(
 
 
 def unknown_summary(folder: str, split: str) -> Iterator[str]:
-    """Yield what :func:`unknown_lines` says of the questions and contexts of a split."""
-    dictionary = subwords.load_dictionary(folder)
-    shares = {
-        part: unknown_share(f"{folder}/{split}.{part}", dictionary.unk(), dictionary.eos())
-        for part in ("question", "context")
-    }
-    yield from unknown_lines(split, shares, "cannot tell them apart")
+    """Return what :func:`unknown_lines` says of the questions and contexts of a split."""
+    paths = {part: f"{folder}/{split}.{part}" for part in ("question", "context")}
+    return unknown_lines(split, paths, "cannot tell them apart")
 
 
 def _checked_language(metric: str, language: Optional[str]) -> str:

@@ -3,11 +3,10 @@
 from collections import Counter
 from typing import Iterator, Sequence
 
-from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.tools.translation.cleaning import LONGEST_WORD
 from fairseq_posenc.tools.translation.options import TranslationOptions
 from fairseq_posenc.tools.translation.pairs import Languages
-from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
+from fairseq_posenc.tools.unknown_tokens import unknown_lines
 
 # what a model does with unknown tokens
 _OF_TRAINING = "trained on that writes <unk>"
@@ -34,10 +33,6 @@ def unknown_summary(folder: str, splits: Sequence[str], languages: Languages) ->
     """Yield a line per split with the shares of unknown tokens, and warnings from 1 % on."""
     pair = "-".join(languages)
     for split in splits:
-        shares = {}
-        for language in languages:
-            dictionary = read_dictionary(f"{folder}/dict.{language}.txt")
-            path = f"{folder}/{split}.{pair}.{language}"
-            shares[language] = unknown_share(path, dictionary.unk(), dictionary.eos())
+        paths = {language: f"{folder}/{split}.{pair}.{language}" for language in languages}
         consequence = _OF_TRAINING if split.startswith("train") else _OF_TESTS
-        yield from unknown_lines(split, shares, consequence)
+        yield from unknown_lines(split, paths, consequence)
