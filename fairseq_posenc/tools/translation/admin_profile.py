@@ -10,6 +10,7 @@ import torch
 from fairseq import tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.trainer import Trainer
 from torch import Tensor, nn
 
 from fairseq_posenc.attention import admin
@@ -22,7 +23,7 @@ def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
     """Measure the ω of a model on the first batch of its training, and write them as JSON.
 
     Weights, batch and dropout are those of the first update of ``fairseq-train`` with the same
-    options on one device; ``--fp16`` and ``--update-freq`` are disregarded.
+    options on one device; ``--fp16`` and the like and ``--update-freq`` are disregarded.
 
     Returns what is written; see :func:`measure`.
     """
@@ -33,14 +34,18 @@ def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
     if not args.max_tokens and not args.batch_size:
         raise UsageError("say how large a batch is, with --max-tokens or --batch-size")
     args.admin_profile = admin.unit_profile(args)
+    # fairseq takes --bf16 for --tpu
+    for name in ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp", "tpu"):
+        setattr(args, name, False)
     cfg = convert_namespace_to_omegaconf(args)
     np.random.seed(cfg.common.seed)
     utils.set_torch_seed(cfg.common.seed)
     task = tasks.setup_task(cfg.task)
     model = task.build_model(cfg.model)
-    sample = _first_batch(cfg, task, model)
-    if torch.cuda.is_available() and not cfg.common.cpu:
-        model, sample = model.cuda(), utils.move_to_cuda(sample)
+    trainer, first_epoch = Trainer(cfg, task, model, task.build_criterion(cfg.criterion)), 1
+    epoch = trainer.get_train_iterator(first_epoch)
+    sample = next(epoch.next_epoch_itr(shuffle=first_epoch > cfg.dataset.curriculum))
+    sample = utils.move_to_cuda(sample) if trainer.cuda else sample
     utils.set_torch_seed(cfg.common.seed)
     profile = measure(model, **sample["net_input"])
     with replacing(output) as stream:
@@ -117,27 +122,3 @@ class _Stack:
 
 def _variance(x: Tensor) -> float:
     return x.double().var(unbiased=False).item()
-
-
-def _first_batch(cfg: Any, task: Any, model: Any) -> Dict[str, Any]:
-    """Return the batch that the first worker of ``fairseq-train`` sees first."""
-    data, first_epoch = cfg.dataset, 1
-    task.load_dataset(data.train_subset, epoch=first_epoch, combine=True)
-    batches = task.get_batch_iterator(
-        dataset=task.dataset(data.train_subset),
-        max_tokens=data.max_tokens,
-        max_sentences=data.batch_size,
-        max_positions=utils.resolve_max_positions(
-            task.max_positions(), model.max_positions(), data.max_tokens
-        ),
-        ignore_invalid_inputs=True,
-        required_batch_size_multiple=data.required_batch_size_multiple,
-        seed=cfg.common.seed + first_epoch * data.update_ordered_indices_seed,
-        epoch=first_epoch,
-        skip_remainder_batch=cfg.optimization.skip_remainder_batch,
-        grouped_shuffling=data.grouped_shuffling,
-    ).next_epoch_itr(shuffle=first_epoch > data.curriculum)
-    sample = next(batches, None)
-    if not sample:
-        raise UsageError(f"the '{data.train_subset}' set has no batch that fits the limits given")
-    return sample

@@ -43,7 +43,10 @@ def weights(path):
 def test_from_profile_to_translation(run, fails, binarised, tmp_path):
     """Profile, train, resume with the same options and another file, average and translate."""
     file, first, second = (tmp_path / name for name in ("admin.json", "first", "second"))
-    printed = run(*("posenc", "profile-admin", binarised, *OPTIONS.split(), "--output", file))
+    profile = ["posenc", "profile-admin", binarised, *OPTIONS.split(), "--output"]
+    printed = run(*profile, file)
+    run(*profile, tmp_path / "half.json", "--bf16")  # which is disregarded
+    assert (tmp_path / "half.json").read_text() == file.read_text()
     assert f"{file}: decoder: 6 sub-layers, ω from 1 to " in printed
     found = json.loads(file.read_text())
     omegas = [o for layers in found["omegas"].values() for layer in layers for o in layer.values()]
