@@ -52,21 +52,6 @@ def drop_copies(state_dict: Dict[str, Any]) -> None:
         del state_dict[key]
 
 
-def split_projections(state_dict: Dict[str, Any]) -> None:
-    """Split the projections of checkpoints before fairseq 0.9, which had one for all three.
-
-    Args:
-        state_dict: of any fairseq model, changed in place. Its ``in_proj_weight``
-            ``(3 · channels, channels)`` and ``in_proj_bias`` become those of queries, keys, values.
-    """
-    for key in list(state_dict):
-        match = re.fullmatch(r"(.*_attn\.)in_proj_(weight|bias)", key)
-        if match:
-            parts = state_dict.pop(key).chunk(3)
-            for projection, part in zip("qkv", parts):
-                state_dict[f"{match[1]}{projection}_proj.{match[2]}"] = part
-
-
 class NumpyOfOld:
     """numpy, with names of version 1 that fairseq still uses.
 

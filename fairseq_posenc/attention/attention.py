@@ -5,6 +5,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from fairseq.modules.fairseq_dropout import FairseqDropout
+from fairseq.modules.multihead_attention import MultiheadAttention
 from fairseq.modules.quant_noise import quant_noise
 from torch import Tensor, nn
 
@@ -23,6 +24,9 @@ class _FairseqProjections(FairseqIncrementalState, projections.Projections):
     """Projections with the arguments, the drawn parameters, the dropout, the quantisation noise
     and the incremental state of fairseq's ``MultiheadAttention``.
     """
+
+    # checkpoints before fairseq 0.9 have one projection for all three
+    upgrade_state_dict_named = MultiheadAttention.upgrade_state_dict_named
 
     def __init__(
         self,

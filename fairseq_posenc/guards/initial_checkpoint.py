@@ -189,7 +189,6 @@ class CheckedLoading(BaseFairseqModel):
         own stay as they are.
         """
         compat.drop_copies(state_dict)
-        compat.split_projections(state_dict)
         self.upgrade_state_dict(state_dict)
         state_dict = self._pruned(state_dict, model_cfg or args)
         initial = self.initial_checkpoint
