@@ -4,7 +4,6 @@ import argparse
 import os
 from typing import Any, Dict, Optional
 
-from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
 from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
@@ -38,9 +37,7 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
                 )
         check_folders(args.data)
         try:
-            languages, dictionaries, training = MultilingualDatasetManager.prepare(
-                cls.load_dictionary, args, **kwargs
-            )
+            task = super().setup_task(args, **kwargs)
         except UsageError:
             raise
         # fairseq's errors about languages are ValueErrors
@@ -50,8 +47,8 @@ class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
                 "source_lang= and target_lang="
             ) from None
         # a checkpoint says them all itself, wherever the list of the training is
-        args.langs, args.lang_dict = languages, None
-        return cls(args, languages, dictionaries, training)
+        args.langs, args.lang_dict = task.langs, None
+        return task
 
     @classmethod
     def of(cls, task: TranslationMultiSimpleEpochTask) -> "PosencMultilingualTask":

@@ -17,12 +17,10 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, utils
-from fairseq.models import import_models
-from fairseq.tasks import import_tasks
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from tqdm import tqdm
 
-from fairseq_posenc import models, tasks
+from fairseq_posenc import register_all
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.precision import FLOAT32, recorded_in_words
@@ -123,9 +121,7 @@ def load_any(path: str, data: str, languages: Optional[Languages] = None) -> Tup
     """
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")
-    # registers all that a checkpoint may name; what is imported already is not imported again
-    import_tasks(os.path.dirname(tasks.__file__), tasks.__name__)
-    import_models(os.path.dirname(models.__file__), models.__name__)
+    register_all()  # that a checkpoint may name
     chosen: Dict[str, Any] = {"data": data}
     state = checkpoint_utils.load_checkpoint_to_cpu(path, chosen)
     if "source_lang" in state["cfg"]["task"]:
