@@ -62,12 +62,6 @@ class Anchor(Experiment):
             done_file = self.path(f"{title}.done") if title in self.made_once else ""
             self.run_stage(title, action, done_file)
 
-    def get(self, name: str, address: str, *options: str) -> None:
-        """Download a file."""
-        self.execute(["posenc", "prepare", "download", "--output", f"{self.raw}/{name}", *options,
-                      address],
-                     failure=f"cannot get {name}; fetch it by hand, see --data-dir")  # fmt: skip
-
 
 class TranslationAnchor(Anchor):
     """fairseq's transformer.wmt16.en-de on newstest2014."""
@@ -113,7 +107,8 @@ class TranslationAnchor(Anchor):
 
     def download(self) -> None:
         """Get the model and the test set."""
-        self.get(self.archive, self.config["model"], "--unpack", self.path("model"))
+        self.fetch(f"{self.raw}/{self.archive}", self.config["model"], unpack=self.path("model"),
+                   option="--data-dir")  # fmt: skip
         files = ["posenc", "prepare", "pairs", "files", "newstest2014_en_de"]
         if self.is_plan:
             named = " ".join(files)
@@ -122,7 +117,8 @@ class TranslationAnchor(Anchor):
         for line in self.read(files).splitlines():
             url, checksum, name, *_ = line.split("\t")
             # the small one of recipes/smoke has another
-            self.get(name, url, *(["--checksum", checksum] if not self.is_smoke else []))
+            checksum = "" if self.is_smoke else checksum
+            self.fetch(f"{self.raw}/{name}", url, checksum=checksum, option="--data-dir")
 
     def prepare(self) -> None:
         """The test set in the model's subwords, as binary data."""
@@ -191,7 +187,8 @@ class BertAnchor(Anchor):
         """Get the model."""
         names = "config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"
         for name in names if self.is_plan or not self.is_smoke else ():
-            self.get(f"bert/{name}", f"{self.config['hub']}/{name}")
+            url = f"{self.config['hub']}/{name}"
+            self.fetch(f"{self.raw}/bert/{name}", url, option="--data-dir")
 
     def convert(self) -> None:
         """Make it a model of ours."""

@@ -95,13 +95,9 @@ class TaskSet:
         base, _, name = address.rpartition("/")
         if self.is_made(f"{folder}/{name}.done"):
             return
-        unpack = ["--unpack", folder] if name.endswith((".zip", ".tgz")) else []
-        check = ["--checksum", digest] if digest else []
+        unpack = folder if name.endswith((".zip", ".tgz")) else ""
         url = f"{self.config['url'] or base}/{name}"
-        self.recipe.execute(
-            ["posenc", "prepare", "download", "--output", f"{folder}/{name}", *unpack, *check, url],
-            failure=f"cannot get {name}; fetch the files by hand and give --raw-dir",
-        )
+        self.recipe.fetch(f"{folder}/{name}", url, unpack=unpack, checksum=digest)
         if not self.recipe.is_plan:
             write(f"{folder}/{name}.done", "")
 

@@ -65,10 +65,7 @@ class LanguageModels(Experiment):
         if not self.is_plan:
             make_folder(raw)
         if not self.folder:
-            archive = f"{raw}/wikitext-103.zip"
-            self.execute(
-                ["posenc", "prepare", "download", "--output", archive, "--unpack", raw, url]
-            )
+            self.fetch(f"{raw}/wikitext-103.zip", url, unpack=raw, option="--data-dir")
         for split in SPLITS:
             tokens = self.path(f"{split}.tok")
             if not self.folder:

@@ -177,11 +177,7 @@ class PythonDocs(Translation):
             make_folder(raw)
         url = self.config["url"]
         self.say(f"download {url}")
-        archive = f"{raw}/docs.tar.gz"
-        download = ["posenc", "prepare", "download", "--output", archive, "--unpack", raw, url]
-        self.execute(
-            download, failure="cannot download it; with text that is ready, give --data-dir"
-        )
+        self.fetch(f"{raw}/docs.tar.gz", url, unpack=raw, option="text with --data-dir")
         commit = url.rpartition("/")[2].partition(".")[0]
         unpacked = sorted(os.listdir(raw)) if os.path.isdir(raw) else []
         names = [name for name in unpacked if name.startswith("python-docs-es-")]

@@ -190,12 +190,7 @@ class Pretraining(Experiment):
     def list_files(self, language: str) -> List[Tuple[str, str, int]]:
         """Path, SHA-256 and size of the snapshot's files, from the list of the hub."""
         listed, url = f"{self.text_of(language)}.json", self.config["url"]
-        failure = f"cannot list the files of {language}; fetch {DATASET} by hand and give --raw-dir"
-        address = f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{language}"
-        self.execute(
-            ["posenc", "prepare", "download", "--quiet", "--output", listed, address],
-            failure=failure,
-        )
+        self.fetch(listed, f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{language}")
         return wikipedia.files_of(listed)
 
     def download(self) -> None:
@@ -218,11 +213,8 @@ class Pretraining(Experiment):
         for path, digest, _ in files:
             if not os.path.exists(f"{self.raw}/{path}"):
                 self.say(f"download {path}")
-                self.execute(
-                    ["posenc", "prepare", "download", "--output", f"{self.raw}/{path}",
-                     "--checksum", digest, f"{url}/{DATASET}/resolve/main/{path}"],
-                    failure=f"cannot get {path}; fetch it by hand and give --raw-dir",
-                )  # fmt: skip
+                address = f"{url}/{DATASET}/resolve/main/{path}"
+                self.fetch(f"{self.raw}/{path}", address, checksum=digest)
         folders = [self.text_of(language) for language in self.config.list("languages")]
         record_fingerprint(self.path("files.settings"), ["--files", checksum(folders)])
 
@@ -236,9 +228,8 @@ class Pretraining(Experiment):
         languages, url = self.config.list("languages"), self.config["url"]
         self.say(f"for each of {len(languages)} languages, and each file of its list, with its "
                  "SHA-256:")  # fmt: skip
-        self.execute(["posenc", "prepare", "download", "--output",
-                      f"{self.text_of(languages[0])}.json",
-                      f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{languages[0]}"])  # fmt: skip
+        self.fetch(f"{self.text_of(languages[0])}.json",
+                   f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{languages[0]}")  # fmt: skip
         self.say(f"posenc prepare download --output {self.raw}/FILE --checksum … "
                  f"{url}/{DATASET}/resolve/main/FILE")  # fmt: skip
 

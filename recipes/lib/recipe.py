@@ -172,6 +172,23 @@ class Recipe:
             raise UsageError(f"{' '.join(words[:5])} failed, see above")
         return text.strip()
 
+    def fetch(
+        self, path: str, *urls: str, unpack: str = "", checksum: str = "", option: str = "--raw-dir"
+    ) -> None:
+        """Download a file, and unpack it into a folder.
+
+        Args:
+            path: of the file.
+            urls: of which the first that has it is taken.
+            unpack: the folder; empty: it is no archive.
+            checksum: its SHA-256, if that is known.
+            option: which takes it from the disk.
+        """
+        name, words = os.path.basename(path), ["--unpack", unpack] if unpack else []
+        words += ["--checksum", checksum] if checksum else []
+        self.execute(["posenc", "prepare", "download", "--output", path, *words, *urls],
+                     failure=f"cannot get {name}; fetch it by hand and give {option}")  # fmt: skip
+
     def open_folder(self, *settings: str) -> None:
         """Have the run folder for this recipe alone, with results of these settings.
 

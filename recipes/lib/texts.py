@@ -129,12 +129,7 @@ class Multi30k(Translation):
                 name = f"{raw}.{language}.gz"
                 file = f"{self.folder or self.path('raw')}/{name}"
                 if not self.folder and (self.is_plan or not os.path.exists(file)):
-                    self.execute(
-                        ["posenc", "prepare", "download", "--output", file,
-                         f"{self.config['url']}/{name}"],
-                        failure=f"cannot download {name}; fetch the files by hand and give "
-                        "--raw-dir",
-                    )  # fmt: skip
+                    self.fetch(file, f"{self.config['url']}/{name}")
                 if not self.is_plan:
                     self.say(f"tokenise {name}")
                 self.execute(

@@ -148,11 +148,8 @@ class Corpora:
         mirrors = self.config.list("url")
         urls = [f"{mirror}/{url.split('/', 3)[3]}" for mirror in mirrors] or [url]
         self.recipe.say(f"download {' '.join(urls)}")
-        checksum = ["--checksum", digest] if digest != "-" and not self.is_smoke else []
-        self.recipe.execute(
-            ["posenc", "prepare", "download", "--output", path, *checksum, *urls],
-            failure=f"cannot get {name}; fetch it by hand and give --raw-dir",
-        )
+        is_known = digest != "-" and not self.is_smoke
+        self.recipe.fetch(path, *urls, checksum=digest if is_known else "")
 
     def prepare_command(self, corpus: str) -> List[str]:
         """What makes the tokenised text of a corpus."""
