@@ -102,7 +102,7 @@ def merge(earlier: Sequence[Row], now: Sequence[Row]) -> List[Row]:
     """Return the rows of a part, those of an earlier run and of this one.
 
     A run that has every row of the first, with as many seeds, takes its place. Any other is the
-    second: it joins the second that was there if it has measured the same, else it replaces it.
+    second: it joins the second that was there if it has the same sinusoids, else it replaces it.
     """
     if not now:
         return list(earlier)
@@ -112,19 +112,15 @@ def merge(earlier: Sequence[Row], now: Sequence[Row]) -> List[Row]:
         return list(now)
     second = {row.row: row for row in earlier if row.run == 2}
     added = {row.row: row._replace(run=2) for row in now}
-    same = all(_same(second[name], added[name]) for name in second.keys() & added.keys())
-    if BASE in second and BASE in added and same:
+    if BASE in second and BASE in added and _same(second[BASE], added[BASE]):
         added = {**second, **added}
     return [*first, *added.values()]
 
 
 def _same(first: Row, second: Row) -> bool:
     """Whether two rows are of the same trainings, by figures with at least two decimals."""
-
-    def figures(row: Row) -> List[float]:
-        bleu = [scores["bleu"] for _, scores in sorted(row.by_length.items())]
-        return [row.seeds, row.updates, *row.loss, *(value for three in bleu for value in three)]
-
-    pairs = list(zip(figures(first), figures(second)))
-    same_ranges = first.by_length.keys() == second.by_length.keys()
-    return same_ranges and all(abs(a - b) <= 0.0051 for a, b in pairs)
+    figures = (
+        [row.seeds, row.updates, *row.loss, *row.by_length.get("all", {}).get("bleu", ())]
+        for row in (first, second)
+    )
+    return all(abs(a - b) <= 0.0051 for a, b in zip(*figures))

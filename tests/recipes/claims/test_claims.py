@@ -171,6 +171,7 @@ def test_no_main_comparison_moved_since_its_claim_was_registered():
         ("a5b5 a3c3", "1a5 1b5 2a3 2c3"),
         ("a5b5 a3c3 a4c4", "1a5 1b5 2a4 2c4"),
         ("a5b5 a3c3 a3d3", "1a5 1b5 2a3 2c3 2d3"),  # the same a: the run goes on
+        ("a5b5 a3c3d3 a3c4", "1a5 1b5 2a3 2c4 2d3"),  # with more seeds of one row
         ("a5b5 a9b4", "1a5 1b5 2a9 2b4"),
         ("a5b5 a3 a5b5c5", "1a5 1b5 1c5"),
         ("a5b5 a3 ", "1a5 1b5 2a3"),
