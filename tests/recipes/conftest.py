@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import sys
+import time
 
 import pytest
 
@@ -130,9 +131,27 @@ if name == "fairseq-train":
     Path(words[words.index("--save-dir") + 1], "checkpoint_last.pt").write_text("model")
 print("| position:stand-in")
 """
+# a training that only says which process it is, until the file `go` is there
+WAITS = STAND_IN.replace(
+    'if name == "fairseq-train":',
+    """home = Path(os.environ["STAND_IN"])
+if name == "fairseq-train" and not (home / "go").exists():
+    import time
+    Path(home, "part").write_text(str(os.getpid()))
+    Path(home, "part").rename(home / "training")
+    time.sleep(60)
+if name == "fairseq-train":""",
+)
 OWN = (
     "recipes/own.sh --source-lang en --target-lang fr --encodings shaw --seeds 1 --epochs 1".split()
 )
+
+
+def wait_for(happened):
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -9,26 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.conftest import OWN, STAND_IN, lay_out, texts_in
-
-# a training that only says which process it is, until the file `go` is there
-WAITS = STAND_IN.replace(
-    'if name == "fairseq-train":',
-    """home = Path(os.environ["STAND_IN"])
-if name == "fairseq-train" and not (home / "go").exists():
-    import time
-    Path(home, "part").write_text(str(os.getpid()))
-    Path(home, "part").rename(home / "training")
-    time.sleep(60)
-if name == "fairseq-train":""",
-)
-
-
-def wait_for(happened):
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.05)
+from tests.recipes.conftest import OWN, WAITS, lay_out, texts_in, wait_for
 
 
 @pytest.fixture
