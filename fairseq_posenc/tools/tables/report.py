@@ -5,16 +5,16 @@ import os
 import re
 import shlex
 from pathlib import Path
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence, Union
 
 from jinja2 import Environment, StrictUndefined
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import metric_of
-from fairseq_posenc.tools.scores.training_log import curves_rows, curves_table
+from fairseq_posenc.tools.scores.training_log import Curves, curves_rows, curves_table
 from fairseq_posenc.tools.tables.latex import best_rows, latex
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
-from fairseq_posenc.tools.tables.report_content import ReportContent, Trainings
+from fairseq_posenc.tools.tables.report_content import ReportContent
 from fairseq_posenc.tools.tables.sentences import ABOUT_LENGTHS
 from fairseq_posenc.tools.tables.table import ABOUT_OUTPUTS, Table
 from fairseq_posenc.tools.writing import replacing_files
@@ -34,7 +34,7 @@ def write_report(report: ReportContent, output: str, command: Sequence[str] = ()
             sections.append(_section(further, folder, stem, f"{stem}.svg"))
         content = {
             **vars(report), "sections": sections, "baseline": next(iter(table.rows)),
-            "curves": _curves(translations.trainings, folder) if translations else None,
+            "curves": _curves(translations.curves, folder) if translations else None,
             "about_outputs": ABOUT_OUTPUTS, "about_lengths": ABOUT_LENGTHS,
             "command": shlex.join(command),
         }  # fmt: skip
@@ -66,18 +66,16 @@ def _section(table: Table, folder: str, stem: str, picture: str) -> Dict[str, An
     }  # fmt: skip
 
 
-def _curves(trainings: Trainings, folder: str) -> Dict[str, Any]:
+def _curves(curves: Union[str, Curves], folder: str) -> Dict[str, Any]:
     """Draw the curves into ``folder``; return what the template shows of them, or of their lack."""
-    no_curves = trainings.no_curves
-    if not no_curves:
-        try:
-            plot_curves(trainings.curves, os.path.join(folder, "curves.svg"))
-        except UsageError as error:
-            no_curves = f"{error}."
-    if no_curves:
-        return {"none": no_curves}
-    Path(folder, "curves.md").write_text(curves_table(trainings.curves), encoding="utf-8")
-    rows, notes = curves_rows(trainings.curves)
+    if isinstance(curves, str):
+        return {"none": curves}
+    try:
+        plot_curves(curves, os.path.join(folder, "curves.svg"))
+    except UsageError as error:
+        return {"none": f"{error}."}
+    Path(folder, "curves.md").write_text(curves_table(curves), encoding="utf-8")
+    rows, notes = curves_rows(curves)
     return {"none": "", "rows": rows, "notes": notes, "picture": _picture(folder, "curves.svg")}
 
 

@@ -10,7 +10,7 @@ from fairseq_posenc.tools.arguments import comma_separated
 from fairseq_posenc.tools.scores.metrics import METRICS, base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
-from fairseq_posenc.tools.scores.training_log import read_curves, read_log
+from fairseq_posenc.tools.scores.training_log import Curves, read_curves, read_log
 from fairseq_posenc.tools.scores.training_options import LOG
 from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import Runs, read_runs
@@ -26,22 +26,6 @@ from fairseq_posenc.tools.tables.tasks import by_task, of_tasks, read_task_runs
 
 
 @dataclass
-class Trainings:
-    """The logs beside results.
-
-    Attributes:
-        curves: validation losses, of :func:`.training_log.read_curves`; empty without a log, or
-            where one is of another kind.
-        facts: of each training, of :func:`.training_log.read_log`, with its name.
-        no_curves: the reason why there are none, in words.
-    """
-
-    curves: Any = None
-    facts: List[Dict[str, Any]] = field(default_factory=list)
-    no_curves: str = ""
-
-
-@dataclass
 class Translations:
     """What a report says of translations alone.
 
@@ -52,7 +36,10 @@ class Translations:
         p_values: by run and seed, their columns, and the test's signature; None if there are none.
         second: the run whose translations stand beside the baseline's.
         sentences: those that differ most by range, or the reason why there are none.
-        trainings: of their logs. A loss of fine-tuning is not one of tokens, and is not shown.
+        curves: validation losses of the logs beside results, of :func:`.training_log.read_curves`,
+            or the reason why there are none. A loss of fine-tuning is not one of tokens, and is not
+            shown.
+        facts: of each training with a log, of :func:`.training_log.read_log`, with its name.
     """
 
     metric: str
@@ -61,7 +48,8 @@ class Translations:
     p_values: Optional[Dict[str, Any]]
     second: Optional[str]
     sentences: Union[str, Dict[str, List[Differing]]]
-    trainings: Trainings
+    curves: Union[str, Curves]
+    facts: List[Dict[str, Any]]
 
 
 @dataclass
@@ -135,6 +123,7 @@ def _of_translations(
     second = beside or best_of_others(means, sign)
     scores = [score for seeds in runs.values() for score in seeds]
     has_tokens = all("tokenised_bleu" in score.texts.statistics for score in scores)
+    curves, facts = _trainings(logs)
     translations = Translations(
         metric=metric_of(metric).title,
         signatures=_signatures(scores),
@@ -142,7 +131,8 @@ def _of_translations(
         p_values=_p_values(runs, metric),
         second=second,
         sentences=_sentences(runs, second),
-        trainings=_trainings(logs),
+        curves=curves,
+        facts=facts,
     )
     return ReportContent(table, *_origin(runs), further, translations)
 
@@ -198,15 +188,15 @@ def _logs(arguments: Sequence[str], first: str) -> List[str]:
     return [f"{name}={path}" for name, path in logs if os.path.isfile(path)]
 
 
-def _trainings(logs: Sequence[str]) -> Trainings:
-    """Return what the logs say; a report needs none."""
+def _trainings(logs: Sequence[str]) -> Tuple[Union[str, Curves], List[Dict[str, Any]]]:
+    """Return the curves of the logs, or why there are none, and the facts; a report needs none."""
     if not logs:
-        return Trainings(no_curves=f"No {LOG} lies beside a score.json.")
+        return f"No {LOG} lies beside a score.json.", []
     try:
         facts = [{"name": name, **read_log(path)} for name, path in map(named_path, logs)]
-        return Trainings(read_curves(logs), facts)
+        return read_curves(logs), facts
     except UsageError as error:
-        return Trainings(no_curves=f"{error}.")
+        return f"{error}.", []
 
 
 def _origin(runs: Dict[str, Any]) -> Tuple[List[Dict[str, str]], List[Tuple[str, str, str]]]:
