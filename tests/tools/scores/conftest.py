@@ -13,11 +13,16 @@ def files(write):
     return {name: write(name, lines) for name, lines in contents.items()}
 
 
+def output_of(hypotheses, references=(), sources=(), decoded=None):
+    """The lines that fairseq-generate prints of sentences; without references no T-lines."""
+    texts = {"S": sources or (), "T": references or ()}
+    lines = [f"{k}-{n}\t{line}" for k, side in texts.items() for n, line in enumerate(side)]
+    texts = {"H": hypotheses, "D": decoded or hypotheses}
+    return lines + [f"{k}-{n}\t-0.5\t{line}" for k in texts for n, line in enumerate(texts[k])]
+
+
 @pytest.fixture
 def generated(write):
-    lines = []
-    for i, (source, target, text) in enumerate(zip(SOURCES, REFERENCES, HYPOTHESES)):
-        cut = text.replace("spielen", "spiel@@ en")
-        lines += [f"S-{i}\t{source.replace('dog', 'd@@ o@@ g')}", f"T-{i}\t{target}"]
-        lines += [f"H-{i}\t-0.4\t{cut}", f"D-{i}\t-0.4\t{cut}"]
-    return write("generate-test.txt", lines)
+    sources = [line.replace("dog", "d@@ o@@ g") for line in SOURCES]
+    hypotheses = [line.replace("spielen", "spiel@@ en") for line in HYPOTHESES]
+    return write("generate-test.txt", output_of(hypotheses, REFERENCES, sources))

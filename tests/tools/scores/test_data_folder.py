@@ -11,6 +11,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.inputs import read_texts
 from fairseq_posenc.tools.scores.result import TrainedLengths
 from tests.tiny import binarise
+from tests.tools.scores.conftest import output_of
 
 
 def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, write):
@@ -32,12 +33,9 @@ def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, 
     read = partial(read_texts, data=str(folder))
 
     def output(count, form=str, tag=""):
-        out = []
-        for n in range(count):
-            target, source = form(lines["de"][n]), tag + form(lines["en"][n])
-            out += [f"S-{n}\t{source}", f"T-{n}\t{target}"]
-            out += [f"{kind}-{n}\t-0.5\t{target}" for kind in "HD"]
-        return write("generate-test.txt", out)
+        targets = [*map(form, lines["de"][:count])]
+        sources = [tag + form(line) for line in lines["en"][:count]]
+        return write("generate-test.txt", output_of(targets, targets, sources))
 
     def joined(line):
         return line.replace("@@ ", "")
@@ -75,9 +73,7 @@ def test_of_a_folder_of_several_pairs_the_one_that_was_translated_is_taken(tmp_p
             binarise(folder / f"{split}.de-{other}.{side}", [[5] * length + [2]] * 2)
 
     def pair_of(text, log="", **requested):
-        lines = [log, *(f"{kind}-{n}\t{text}" for n in range(2) for kind in "ST")]
-        lines += [f"{kind}-{n}\t-0.5\t{text}" for n in range(2) for kind in "HD"]
-        generated = write("generate-test.txt", lines)
+        generated = write("generate-test.txt", [log, *output_of(*[[text] * 2] * 3)])
         return read_texts(generated=generated, data=str(folder), **requested).languages
 
     log = "{'source_lang': 'de', 'target_lang': 'fr'}"

@@ -10,7 +10,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.data_folder import check_pieces
 from fairseq_posenc.tools.scores.inputs import read_texts
-from tests.tools.scores.conftest import HYPOTHESES, REFERENCES, SOURCES
+from tests.tools.scores.conftest import HYPOTHESES, REFERENCES, SOURCES, output_of
 
 evaluate = partial(score.evaluate, language="de", source_language="en")
 
@@ -69,10 +69,8 @@ def test_tags_are_no_words_of_a_source(write, tags):
 
 
 def test_an_unknown_word_is_no_tag(write):
-    output = []
-    for n, (source, target) in enumerate(zip(SOURCES * 3, REFERENCES * 3)):
-        output += [f"S-{n}\t<unk> {source}", f"T-{n}\t{target}"]
-        output += [f"{letter}-{n}\t-0.5\t{target} ." for letter in "HD"]
+    sources = [f"<unk> {line}" for line in SOURCES * 3]
+    output = output_of([f"{line} ." for line in REFERENCES * 3], REFERENCES * 3, sources)
     result = evaluate(generated=write("out", output), bins=[3])
     assert result.sentences.length == [3, 6, 10] * 3
     assert not any("not counted as words" in remark for remark in result.remarks)
@@ -150,9 +148,8 @@ def test_pieces_that_fairseq_has_joined_are_plain_text(write):
     """Its log says which kind they were; words of such text are not those between blanks."""
 
     def read(hypothesis, reference, language, *log):
-        lines = [*log, "S-0\ta cat", f"T-0\t{reference}"]
-        lines += [f"{letter}-0\t-0.5\t{hypothesis}" for letter in "HD"]
-        return read_texts(generated=write("out", lines), language=language)
+        lines = output_of([hypothesis], [reference], ["a cat"])
+        return read_texts(generated=write("out", [*log, *lines]), language=language)
 
     log = "'common_eval': {'post_process': 'sentencepiece'}"
     assert read("ein Haus, rot.", "das Haus.", "de", log).hypothesis_tokens == ["ein Haus , rot ."]

@@ -9,6 +9,7 @@ from fairseq_posenc.tools.scores import inputs
 from fairseq_posenc.tools.scores.result import TrainedLengths
 from fairseq_posenc.tools.scores.score import evaluate, render
 from tests.tiny import binarise, dictionary_of
+from tests.tools.scores.conftest import output_of
 
 HYPOTHESES = ["ein H@@ aus , rot .", "der H@@ und l@@ äu@@ ft ."]
 REFERENCES = ["ein H@@ aus , blau .", "die K@@ atze l@@ äu@@ ft ."]
@@ -29,13 +30,8 @@ def generated(write):
     """A function that writes an output of fairseq-generate and returns its path."""
 
     def generated(hypotheses, references, sources=SOURCES, decoded=None, log=()):
-        lines = [*log]
-        for i, hypothesis in enumerate(hypotheses):
-            lines += [f"S-{i}\t{sources[i]}"] if sources else []
-            lines += [f"T-{i}\t{references[i]}"] if references else []
-            lines += [f"H-{i}\t-0.5\t{hypothesis}"]
-            lines += [f"D-{i}\t-0.5\t{(decoded or hypotheses)[i]}"]
-        return write("generate-test.txt", lines)
+        lines = output_of(hypotheses, references, sources, decoded)
+        return write("generate-test.txt", [*log, *lines])
 
     return generated
 

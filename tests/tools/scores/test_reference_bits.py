@@ -6,6 +6,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.score import evaluate, render
+from tests.tools.scores.conftest import output_of
 
 REFERENCES = ["ein Haus steht dort", "der Hund läuft heute schnell davon", "zwei Kinder spielen ."]
 SCORES = ["-1.5 -0.5", "-2 -0.25 -0.75", "-3"]
@@ -17,11 +18,8 @@ def files(write):
     """A function that writes the output of a model, and the scores of the references."""
 
     def files(references=REFERENCES, scores=SCORES, hypotheses=None):
-        lines = []
-        for n, (text, numbers) in enumerate(zip(references, scores)):
-            best = (hypotheses or references)[n]
-            lines += [f"T-{n}\t{text}", f"H-{n}\t-0.5\t{best}", f"D-{n}\t-0.5\t{best}"]
-            lines += [f"P-{n}\t{numbers}"]
+        lines = output_of((hypotheses or references)[: len(references)], references)
+        lines += [f"P-{n}\t{numbers}" for n, numbers in enumerate(scores[: len(references)])]
         texts = {"hypothesis": write("h", ["ein Haus"] * 3), "reference": write("r", REFERENCES)}
         return {**texts, "reference_scores": write("references.out", reversed(lines))}
 
@@ -70,13 +68,8 @@ def test_scores_of_other_references_are_refused(files, changed, said):
 def test_scores_by_another_model_than_that_of_the_output_are_told(write, path, encoding, said):
     def output(name, path, encoding, hypotheses):
         log = f"| INFO | log | {{'path': '{path}'}}", f"| INFO | log | position:{encoding}"
-        lines = [
-            f"{letter}-{n}\t{score}{text}"
-            for n, texts in enumerate(zip(REFERENCES, hypotheses))
-            for letter, score, text in zip("THD", ["", "-1\t", "-1\t"], [*texts, texts[1]])
-        ]
-        lines += [f"P-{n}\t{numbers}" for n, numbers in enumerate(SCORES)]
-        return write(name, [*log, *lines])
+        scores = [f"P-{n}\t{numbers}" for n, numbers in enumerate(SCORES)]
+        return write(name, [*log, *output_of(hypotheses, REFERENCES), *scores])
 
     generated = output("generate.out", "a/average.pt", "shaw", ["ein Haus"] * 3)
     scores = output("references.out", path, encoding, REFERENCES)

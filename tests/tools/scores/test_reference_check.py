@@ -7,6 +7,7 @@ import pytest
 from fairseq_posenc.data.segmentation import Moses, tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.inputs import read_texts
+from tests.tools.scores.conftest import output_of
 
 DICE = random.Random(1)
 WORDS = [
@@ -20,9 +21,7 @@ OTHERS = [" ".join(DICE.choices(WORDS, k=8)) for _ in LINES]
 
 def score(write, references, targets=None, sources=SOURCES, hypotheses=LINES, **options):
     """Read an output with T-lines ``targets`` and raw references."""
-    lines = [f"S-{n}\t{line}" for n, line in enumerate(sources)]
-    lines += [f"T-{n}\t{line}" for n, line in enumerate(targets or ())]
-    lines += [f"{k}-{n}\t-1\t{line}" for n, line in enumerate(hypotheses) for k in "HD"]
+    lines = output_of(hypotheses, targets, sources)
     options = {"language": "de", "source_language": "en", "remove_bpe": "none", **options}
     return read_texts(
         generated=write("out", lines), reference=write("raw", references), **options
