@@ -21,7 +21,7 @@ from fairseq.nan_detector import NanDetector
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from fairseq_posenc.patching import replace, replaces
+from fairseq_posenc.patching import replace, replace_in_library, replaces
 
 _FUSED_WEIGHTS = [
     f"{part}_{parameter}"
@@ -52,26 +52,16 @@ def drop_copies(state_dict: Dict[str, Any]) -> None:
         del state_dict[key]
 
 
-class NumpyOfOld:
-    """numpy, with names of version 1 that fairseq still uses.
-
-    It is for ``--sample-break-mode eos``, for what a language model is given by
-    ``fairseq-interactive`` or from Python, and for ``--num-batch-buckets``.
-    """
-
-    compat = SimpleNamespace(long=np.int64)
-
-    @staticmethod
-    def percentile(values: Any, shares: Any, interpolation: Any = "linear") -> Any:
-        """Call numpy's function by the name that an argument has now."""
-        return np.percentile(values, shares, method=interpolation)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+def _percentile(values: Any, shares: Any, interpolation: Any = "linear") -> Any:
+    """Call numpy's function by the name that an argument has now."""
+    return np.percentile(values, shares, method=interpolation)
 
 
+# names of numpy 1 that fairseq still uses: for --sample-break-mode eos, for what a language model
+# is given by fairseq-interactive or from Python, and for --num-batch-buckets
+_of_old = {"compat": SimpleNamespace(long=np.int64), "percentile": _percentile}
 for _module in (data_utils, language_pair_dataset, token_block_dataset):
-    replace(_module, "np", NumpyOfOld())
+    replace_in_library(_module, "np", **_of_old)
 
 
 @replaces(NanDetector, "add_hooks")

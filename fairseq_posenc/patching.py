@@ -6,7 +6,7 @@ something else than asked. Importing the models replaces all of them.
 
 import functools
 from inspect import isclass
-from typing import Any, Callable, Set
+from typing import Any, Callable, Dict, Set
 
 REPLACED: Set[str] = set()
 """Their names: ``checkpoint_utils.load_checkpoint``, ``FairseqTask.train_step``."""
@@ -17,6 +17,21 @@ def replace(owner: Any, name: str, value: Any) -> None:
     where = owner.__name__ if isclass(owner) else owner.__name__.partition(".")[2]
     REPLACED.add(f"{where}.{name}")
     setattr(owner, name, value)
+
+
+class _Library:
+    """A library, with other functions in the place of some of its own."""
+
+    def __init__(self, library: Any, functions: Dict[str, Any]):
+        vars(self).update(functions, _library=library)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+
+def replace_in_library(module: Any, name: str, **functions: Any) -> None:
+    """Give a module of fairseq other functions of a library, which it imports by this name."""
+    replace(module, name, _Library(getattr(module, name), functions))
 
 
 def replaces(owner: Any, name: str) -> Callable[[Callable], Callable]:

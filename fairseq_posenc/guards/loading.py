@@ -46,7 +46,7 @@ from fairseq_posenc.guards.resumed_state import (
     warn_of_lost_average,
 )
 from fairseq_posenc.guards.run_comparison import RunComparison
-from fairseq_posenc.patching import replace, replaces
+from fairseq_posenc.patching import replace, replace_in_library, replaces
 
 
 class _Reading(NamedTuple):
@@ -64,16 +64,6 @@ class _Reading(NamedTuple):
 
 
 _reading: ContextVar[_Reading] = ContextVar("reading", default=_Reading())  # noqa: B039
-
-
-class _TorchWithLoad:
-    """torch with another ``load``, for a module of fairseq to use."""
-
-    def __init__(self, load: Callable):
-        self.load = load
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
 
 
 @contextmanager
@@ -98,11 +88,11 @@ def _load(stream: BinaryIO, **_: Any) -> Dict[str, Any]:
     return state
 
 
-replace(checkpoint_utils, "torch", _TorchWithLoad(_load))
+replace_in_library(checkpoint_utils, "torch", load=_load)
 # the object that a worker sends the others when a run is resumed holds options, which torch ≥ 2.6
 # does not load from untrusted files
 _load_options = functools.partial(torch.load, weights_only=False)
-replace(distributed_utils, "torch", _TorchWithLoad(_load_options))
+replace_in_library(distributed_utils, "torch", load=_load_options)
 
 
 @replaces(checkpoint_utils, "load_checkpoint_to_cpu")
