@@ -124,11 +124,11 @@ def compare(
     for previous in earlier:
         if key(previous) == key(spec) and previous["seeds"] > compared.seeds:
             (row, base), (low, high) = previous["means"], previous["interval"]
-            by_seed, beside = previous.get("by_seed") or (), previous.get("beside") or {}
+            by_seed, bits = previous.get("by_seed"), (previous.get("beside") or {}).get("bits_of")
+            doubt = "" if spec.get("budget") else previous.get("doubt") or ""
             return Compared(
-                spec, previous["seeds"], row, base, low, high, by_seed,
-                beside.get("bits_of") or (), previous.get("doubt") or "",
-            )  # fmt: skip
+                spec, previous["seeds"], row, base, low, high, by_seed or (), bits or (), doubt
+            )
     return compared._replace(doubt=doubt_of(rows, compared))
 
 

@@ -214,6 +214,8 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
     found = compared.compare(str(tmp_path), comparison(), kept)
     assert (found.row, found.seeds, found.difference()) == (5.0, 3, "+2.00 ± 1.00")
     assert found.verdict == verdicts.UNDECIDED
+    asked = compared.compare(str(tmp_path), comparison(budget=True), kept)
+    assert asked.verdict == verdicts.AS_SAYS
     missing = compared.compare(str(tmp_path), comparison(row="c"))
     # of 0.1605, pages would print 0.161
     known = [row("sinusoidal", 0.16046), row("a", less=[-2.0, -3.0, -1.0])]
