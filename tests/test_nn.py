@@ -25,16 +25,6 @@ def make(encoding):
     return encoder
 
 
-@each_encoding
-def test_padding_does_not_change_the_output(encoding):
-    encoder, x = make(encoding), torch.randn(1, 6, 16)
-    alone = encoder(x)
-    padding = torch.tensor([[False] * 6 + [True] * 3])
-    padded = encoder(torch.cat([x, torch.randn(1, 3, 16)], dim=1), padding)
-    assert (padded[:, :6] - alone).abs().max() < 1e-5
-    assert (encoder(x, torch.zeros(1, 6, dtype=torch.bool)) - alone).abs().max() < 1e-6
-
-
 def test_layers_are_drawn_one_by_one():
     first, second = make("none").layers
     assert not torch.equal(first.fc1.weight, second.fc1.weight)

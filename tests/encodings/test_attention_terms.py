@@ -231,18 +231,6 @@ def test_without_parameters_precision_is_single_at_least_and_exact(name, what):
     assert low.dtype == torch.float32 and torch.equal(low, exact)
 
 
-@pytest.mark.parametrize("sharing", COPIES)
-def test_segments_fill_the_terms_of_their_layer(sharing):
-    module, numbers = SegmentScalars(stack(), 4, sharing), torch.tensor([[0, 0, 1, 3]])
-    before = Terms(attention={1: AttentionTerms(bias=torch.zeros(1, 4, 4))})
-    terms = module(before, numbers).attention
-    assert terms[1].bias is before.attention[1].bias and terms[0].bias is None
-    for layer in range(LAYERS):
-        assert torch.equal(terms[layer].segments.argmax(-1), numbers)
-        own = module.scalars[layer % len(module.scalars)]
-        assert torch.equal(terms[layer].segment_scalars, own)
-
-
 @pytest.mark.parametrize("chosen, std", [(None, 64**-0.5), (0.02, 0.02)])
 def test_segment_embeddings_join_what_is_added_at_the_input(chosen, std):
     torch.manual_seed(0)
