@@ -130,19 +130,6 @@ def test_frozen_parameters_stay_and_have_no_state_of_the_optimizer(
     assert "'(a+)+': a pattern has letters" in refuses(*training(*other, "(a+)+"))
 
 
-def test_a_stock_model_becomes_another(trains, training, refuses, tmp_path):
-    stock = tmp_path / "stock"
-    trains(*training("--arch", "transformer_tiny", *BRIEF, "1", "--save-dir", stock))
-    start = ["--finetune-from-model", stock / "checkpoint_last.pt", *BRIEF, "1"]
-    rel_scalar = ["--position-encoding", "rel_scalar", "--save-dir", tmp_path / "rel_scalar"]
-    printed = trains(*training(*start, *rel_scalar))
-    assert len(warnings(printed)) == 1 and "trained with position:sinusoidal" in printed
-    named = [line for line in printed.splitlines() if "start afresh" in line]
-    assert len(named) == 1 and "encoder.embed_positions.scalars" in named[0]
-    line = refuses(*training(*start, "--encoder-embed-dim", "32", "--save-dir", tmp_path / "32"))
-    assert "does not fit the model" in line and "x 64 there" in line
-
-
 def test_fine_tuning_bert_need_not_repeat_the_options_of_pre_training(run, trains, tmp_path):
     shutil.unpack_archive(BENCHMARKS, tmp_path)
     text, folder = tmp_path / "bin", tmp_path / "mnli"

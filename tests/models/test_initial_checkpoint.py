@@ -206,7 +206,7 @@ def test_parameters_of_one_name_and_size_are_not_taken_from_another_encoding(bui
 @pytest.mark.parametrize(
     "change, told",
     [
-        ({"encoder_embed_dim": 32, "decoder_embed_dim": 32}, "give the --arch and the sizes"),
+        ({"encoder_embed_dim": 32, "decoder_embed_dim": 32}, "16 there, .* here; give the --arch"),
         ({"types": 20}, r"the vocabulary \(dict.txt\) is another one"),
     ],
 )

@@ -211,13 +211,6 @@ def test_files_that_a_checkpoint_names_are_not_read(load, save, folders, tmp_pat
         load()
 
 
-def test_dictionaries_in_another_order_are_refused(load, folders):
-    path = folders[1] / "dict.de.txt"
-    path.write_text("\n".join(reversed(path.read_text().splitlines())) + "\n")
-    with pytest.raises(UsageError, match="the vocabulary is not the one .* same order"):
-        load()
-
-
 @pytest.mark.parametrize(
     "model, options, told",
     [

@@ -13,7 +13,6 @@ from fairseq import checkpoint_utils
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import option_checks, signatures
-from fairseq_posenc.tools.bert.predict import load_any
 from tests.security.ways import (
     WAYS,
     analyse_or_predict,
@@ -257,13 +256,6 @@ def test_options_of_honest_checkpoints_are_let_pass(options):
     option_checks.check_options(state, "a.pt")
     if options in KEPT:
         assert {name: vars(state["args"])[name] for name in options} == options
-
-
-def test_a_checkpoint_of_our_own_loads(trained):
-    trained.save()
-    model, _, _ = load_any(trained.path, trained.folder)
-    for name, weights in trained.weights.items():
-        assert torch.equal(model.state_dict()[name], weights)
 
 
 def _named_by_a_fork(trained, kind, group, name="transformer_18_18"):
