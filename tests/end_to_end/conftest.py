@@ -33,7 +33,7 @@ def training(binarised):
     return lambda *options: ["fairseq-train", binarised, *TINY, *options]
 
 
-def _fairseq_train(command, **model):
+def _fairseq_train(*command, **model):
     """Train in this process, which has imported fairseq, and return what is logged."""
     cfg = parsed(command[1:])
     vars(cfg.model).update(model)
@@ -56,7 +56,7 @@ def trains():
 
     Options of the model that are given by name come beside those of the command line.
     """
-    return lambda *command, **model: _fairseq_train(command, **model)
+    return _fairseq_train
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +65,7 @@ def refuses():
 
     def refuses(*command):
         with pytest.raises(UsageError) as told:
-            _fairseq_train(command)
+            _fairseq_train(*command)
         return str(told.value)
 
     return refuses

@@ -1,7 +1,6 @@
 """Runs that begin with a checkpoint, by the real command lines: resumed or fine-tuned."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,8 +11,6 @@ from tests.end_to_end.conftest import TINY
 
 CAPE = "--position-encoding cape --position-source-scale auto".split()
 BRIEF = "--disable-validation --no-epoch-checkpoints --max-update".split()
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "recipes" / "smoke" / "benchmarks.tar.xz"
 
 
 def signature(folder):
@@ -128,26 +125,3 @@ def test_frozen_parameters_stay_and_have_no_state_of_the_optimizer(
     other = ["--save-dir", tmp_path / "other", *BRIEF, "1", "--train-only"]
     assert "*posit matches no parameter" in refuses(*training(*other, "*posit"))
     assert "'(a+)+': a pattern has letters" in refuses(*training(*other, "(a+)+"))
-
-
-def test_fine_tuning_bert_need_not_repeat_the_options_of_pre_training(run, trains, tmp_path):
-    shutil.unpack_archive(BENCHMARKS, tmp_path)
-    text, folder = tmp_path / "bin", tmp_path / "mnli"
-    run("posenc", "prepare", "text", "--train", tmp_path / "text", "--output", text,
-        "--hold-out", "2", "--vocabulary-size", "200")  # fmt: skip
-    run("posenc", "prepare", "glue", "--task", "MNLI", "--subwords", text,
-        "--input", tmp_path / "glue" / "MNLI", "--output", folder)  # fmt: skip
-    bert = "--user-dir fairseq_posenc --arch posenc_bert_tiny --max-positions 64 --cpu".split()
-    bert += "--num-workers 0 --optimizer adam --lr 0.001 --batch-size 8".split() + [*BRIEF, "1"]
-    masked = "--task posenc_masked_lm --criterion masked_lm --tokens-per-sample 64".split()
-    trains("fairseq-train", text, *bert, *masked, "--position-encoding", "rel_scalar",
-        "--position-segments", "per_head", "--save-dir", tmp_path / "bert")  # fmt: skip
-    task = [f"--{what}=posenc_sentence_prediction" for what in ("task", "criterion")]
-    start = ["--finetune-from-model", tmp_path / "bert" / "checkpoint_last.pt"]
-    printed = trains("fairseq-train", folder, *bert, *task, *start, "--save-dir", tmp_path / "fine")
-    assert warnings(printed) == [] and "start afresh" not in printed
-    assert signature(tmp_path / "fine") == signature(tmp_path / "bert")
-    assert "rel_scalar" in printed and "segments:per_head" in printed
-    only = ["--train-only", "*classification_heads*,*embed_positions*", "--save-dir"]
-    printed = trains("fairseq-train", folder, *bert, *task, *start, *only, tmp_path / "only")
-    assert "--train-only *classification_heads*,*embed_positions*: 5 of " in printed

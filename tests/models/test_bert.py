@@ -105,6 +105,15 @@ def test_per_head_segments_have_four_scalars_per_head_and_layer(build_bert):
     assert count[1] - count[0] == 2 * 2 * 2**2
 
 
+@pytest.mark.parametrize("kind, labels", [("classification", [3]), ("span", [])])
+def test_heads_may_be_trained_alone(build_bert, tiny_task, kind, labels):
+    tiny_task.add_head = None  # as of the tasks that add one to the model
+    model = build_bert("alibi", train_only="*_heads*")
+    getattr(model, f"register_{kind}_head")("own", *labels)
+    trained = {name.split(".")[0] for name, p in model.named_parameters() if p.requires_grad}
+    assert trained == {f"{kind}_heads"}
+
+
 def test_heads_come_and_go_with_checkpoints(build_bert):
     plain, first, second = (build_bert("alibi", seed=seed) for seed in (1, 2, 3))
     for seed, model in enumerate((first, second)):
