@@ -1,7 +1,7 @@
 """Options in a checkpoint: up to fairseq 0.10 one namespace for all, since then groups."""
 
 from argparse import Namespace
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
 
 def as_dict(options: Any) -> Dict[str, Any]:
@@ -19,3 +19,9 @@ def group_options(state: Any, group: str) -> Dict[str, Any]:
     """
     state = as_dict(state)
     return as_dict(state.get("args")) or as_dict(as_dict(state.get("cfg")).get(group))
+
+
+def name_of(options: Mapping[str, Any], key: str) -> str:
+    """Return the name of a model (``arch``) or a task, by either of its keys; empty without one."""
+    names = (options.get(key), options.get("_name"))
+    return next((name for name in names if isinstance(name, str)), "")

@@ -1,11 +1,12 @@
 """Languages that a model was trained to translate, beside those that are asked for."""
 
 import logging
-from typing import Any, Mapping
+from typing import Any, List, Mapping, Optional
 
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
 from fairseq_posenc.checkpoints.groups import as_dict, group_options
+from fairseq_posenc.data.languages import languages_of
 from fairseq_posenc.errors import UsageError, printable
 
 logger = logging.getLogger(__name__)
@@ -72,13 +73,10 @@ def _check_many(trained: Mapping[str, Any], task: Any, path: str) -> None:
         )
 
 
-def _languages(options: Mapping[str, Any]) -> Any:
+def _languages(options: Mapping[str, Any]) -> Optional[List[str]]:
     """Return the languages in the order of their numbers; None if they are in a file."""
-    if options.get("langs") or options.get("lang_dict"):
-        return options.get("langs")
-    pairs = options.get("lang_pairs") or ""
-    pairs = pairs.split(",") if isinstance(pairs, str) else pairs
-    return sorted({language for pair in pairs for language in pair.split("-")}) or None
+    in_file = options.get("lang_dict") and not options.get("langs")
+    return None if in_file else languages_of(options) or None
 
 
 def _tags(options: Mapping[str, Any]) -> str:

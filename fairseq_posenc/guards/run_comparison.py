@@ -18,7 +18,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from fairseq_posenc import register_all
-from fairseq_posenc.checkpoints.groups import as_dict, group_options
+from fairseq_posenc.checkpoints.groups import as_dict, group_options, name_of
 from fairseq_posenc.data.training_text import checksum
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.guards import signatures, source_bos
@@ -192,7 +192,7 @@ def run_metadata(state: Any) -> RunMetadata:
     """
     register_all()
     model, task = (group_options(state, group) for group in ("model", "task"))
-    arch, task_name = _name_in(model, "arch"), _name_in(task, "task")
+    arch, task_name = name_of(model, "arch"), name_of(task, "task")
     metadata = {
         "model": _options(model, ARCH_MODEL_REGISTRY.get(arch), ARCH_CONFIG_REGISTRY.get(arch)),
         "task": _options(task, TASK_REGISTRY.get(task_name)),
@@ -205,12 +205,6 @@ def run_metadata(state: Any) -> RunMetadata:
     if metadata["task"]:
         metadata["task"]["task"] = _TASK_ALIASES.get(task_name, task_name)
     return {group: options for group, options in metadata.items() if options}
-
-
-def _name_in(options: Mapping[str, Any], key: str) -> str:
-    """Return the name of a model or task, by either of its keys; empty if it has none."""
-    names = (options.get(key), options.get("_name"))
-    return next((name for name in names if isinstance(name, str)), "")
 
 
 def _options(

@@ -13,7 +13,7 @@ from fairseq.models import FairseqLanguageModel
 from fairseq.trainer import Trainer
 
 from fairseq_posenc.checkpoints import load_checkpoint
-from fairseq_posenc.checkpoints.groups import group_options
+from fairseq_posenc.checkpoints.groups import group_options, name_of
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.option_checks import check_options
 from fairseq_posenc.guards.signatures import dictionary_hash
@@ -91,8 +91,7 @@ def _task_of(path: str) -> Optional[str]:
     """Return the name of the task that a model was trained for."""
     state = load_checkpoint(path, mmap=True)
     check_options(state, path, builds=False)
-    task = group_options(state, "task")
-    return task.get("_name") or task.get("task")
+    return name_of(group_options(state, "task"), "task") or None
 
 
 def check_dictionary(path: str, data: str) -> None:

@@ -12,7 +12,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, FairseqLanguageModel
 from fairseq.models.roberta.model import RobertaModel
 
 from fairseq_posenc import encodings, options, register_all
-from fairseq_posenc.checkpoints.groups import group_options
+from fairseq_posenc.checkpoints.groups import group_options, name_of
 from fairseq_posenc.encodings.longest import options_by_length
 from fairseq_posenc.errors import printable
 from fairseq_posenc.guards import source_bos
@@ -148,8 +148,7 @@ def _fields(signature: str) -> Dict[str, str]:
 def _is_a(args: Mapping[str, Any], model_class: type) -> bool:
     """Return whether the architecture that options name is of a class of models."""
     register_all()
-    name = args.get("arch") or args.get("_name")
-    model = ARCH_MODEL_REGISTRY.get(name) if isinstance(name, str) else None
+    model = ARCH_MODEL_REGISTRY.get(name_of(args, "arch"))
     return model is not None and issubclass(model, model_class)
 
 

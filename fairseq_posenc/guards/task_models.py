@@ -16,6 +16,7 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from fairseq.tasks.multilingual_translation import MultilingualTranslationTask
 from fairseq.tasks.translation import TranslationTask
 
+from fairseq_posenc.checkpoints.groups import name_of
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.patching import replaces
 
@@ -55,7 +56,7 @@ def check_family(trained: Mapping[str, Any], path: str, options: Any) -> None:
     Raises:
         UsageError: no encoder or no head would be there, or not made for this.
     """
-    before = family_of(trained.get("arch") or trained.get("_name"))
+    before = family_of(name_of(trained, "arch"))
     own = family_of(getattr(options, "arch", None))
     if before and own and before != own:
         raise UsageError(f"{path} is {before.name}, and {own.name} does not begin with one")
