@@ -255,23 +255,6 @@ def test_further_metrics_have_tables_pictures_and_words_of_their_own(scored, tmp
     assert [path.name for path in tmp_path.glob("table_*")] == ["table_of_mine.tex"]
 
 
-def test_unlike_epochs_are_told_before_all_else(scored, tmp_path):
-    paths = []
-    for argument, epochs in zip(scored, ("20", "20", "40")):
-        score = json.loads(Path(argument.partition("=")[2]).read_text())
-        score["notes"]["epochs"] = epochs
-        paths.append(tmp_path / f"run{len(paths)}" / "score.json")
-        paths[-1].parent.mkdir()
-        paths[-1].write_text(json.dumps(score))
-    words = reported([*map(str, paths)], str(tmp_path / "report")).words
-    assert (
-        words[0]
-        == "Options of training differ: --max-epoch 20 (run0, run1), 40 (run2). So may figures."
-    )
-    words = reported([*map(str, paths[:2])], str(tmp_path / "report")).words
-    assert not [line for line in words if "max-epoch" in line]
-
-
 def test_the_second_system_of_sentences_is_the_best_other_or_the_one_asked_for(scored, tmp_path):
     for first, other, options in (
         ("bad", NAME, {}), ("bad", NAME, {"metric": "ter"}), ("bad", "none", {"beside": "none"}),
