@@ -6,7 +6,7 @@ import os
 import platform
 from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import fairseq
 import numpy as np
@@ -52,16 +52,6 @@ from fairseq_posenc.version import __version__
 Edge = Union[int, str]
 
 
-class LengthOptions(NamedTuple):
-    """How a test set is split by length: the options of ``posenc score``."""
-
-    bins: Optional[Sequence[Edge]]
-    percentiles: bool
-    length_of: Optional[str]
-    length_unit: Optional[str]
-    group_by: Optional[str]
-
-
 def evaluate(
     *,
     data: Optional[str] = None,
@@ -100,8 +90,8 @@ def evaluate(
     round_trip = texts.round_trip and round_trip_score(texts.round_trip, scorer)
     by_chance = scorer.chance(texts, statistics, round_trip)
     figures = partial(_figures, scorer, statistics, texts.within)
-    lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
-    by_length, sentences = _by_length(texts, lengths, statistics, figures)
+    split = bins, percentiles, length_of, length_unit, group_by
+    by_length, sentences = _by_length(texts, statistics, figures, *split)
     return Score(
         all=_corpus_score(texts, figures(range(len(texts))), *by_chance),
         by_length=by_length,
@@ -237,12 +227,15 @@ def _figures(
 
 def _by_length(
     texts: TestSet,
-    split: LengthOptions,
     statistics: Statistics,
     figures: Callable[[Sequence[int]], Subset],
+    bins: Optional[Sequence[Edge]],
+    percentiles: bool,
+    side: Optional[str],
+    unit: Optional[str],
+    group_by: Optional[str],
 ) -> Tuple[Optional[ByLength], Optional[Sentences]]:
     """Return ``by_length`` and ``sentences`` of the result; ``figures`` are those of members."""
-    bins, percentiles, side, unit, group_by = split
     if bins and percentiles:
         raise UsageError("--bins and --percentiles exclude each other")
     if not (bins or percentiles):
