@@ -28,10 +28,13 @@ MODELS = {
 
 
 def dictionary_of(symbols):
-    """A dictionary of symbols, in their order; a number stands for so many: w0, w1, …"""
+    """A dictionary of symbols, in their order, with counts if they are given by symbol.
+
+    A number stands for so many: w0, w1, …
+    """
     dictionary = Dictionary()
     for symbol in [f"w{n}" for n in range(symbols)] if isinstance(symbols, int) else symbols:
-        dictionary.add_symbol(symbol)
+        dictionary.add_symbol(symbol, n=symbols[symbol] if isinstance(symbols, dict) else 1)
     return dictionary
 
 

@@ -5,11 +5,12 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary, ListDataset, data_utils
+from fairseq.data import ListDataset, data_utils
 
 from fairseq_posenc.data.masking import MaskedDataset, Masking
 from fairseq_posenc.data.packing import PackedDataset
 from fairseq_posenc.errors import UsageError
+from tests.tiny import dictionary_of
 
 SPECIAL = (0, 1, 2, 3)
 
@@ -17,14 +18,9 @@ SPECIAL = (0, 1, 2, 3)
 @pytest.fixture
 def dictionary():
     """Specials, 40 beginnings of words, 40 continuations, a filler and <mask> (85)."""
-    dictionary = Dictionary()
-    for index in range(40):
-        dictionary.add_symbol(f"w{index}", n=index)
-    for index in range(40):
-        dictionary.add_symbol(f"##w{index}", n=1)
-    dictionary.add_symbol("madeupword0000", n=0)
-    dictionary.add_symbol("<mask>")
-    return dictionary
+    counts = {f"w{index}": index for index in range(40)}
+    counts.update({f"##w{index}": 1 for index in range(40)}, madeupword0000=0)
+    return dictionary_of({**counts, "<mask>": 1})
 
 
 @pytest.fixture
@@ -134,11 +130,9 @@ def test_whole_words_are_masked_as_a_whole(masking):
 
 
 def test_a_subword_of_a_script_without_spaces_is_a_whole_word():
-    dictionary = Dictionary()
     pieces = ["▁今", "天", "天气", "。我们", "さん", "##ไทย", "▁house", "s", "。", "집", "<mask>"]
-    for piece in pieces:
-        dictionary.add_symbol(piece)
-    masking = Masking(dictionary, 14, begins_word=lambda piece: piece.startswith("▁"))
+    dictionary, begins = dictionary_of(pieces), lambda piece: piece.startswith("▁")
+    masking = Masking(dictionary, 14, begins_word=begins)
     ends = [piece for piece, begins in zip(pieces, masking.begins_word[4:]) if not begins]
     assert ends == ["s", "。", "집"]
     # one sentence, and 15 percent of it: it was masked as a whole
@@ -217,8 +211,7 @@ def test_impossible_shares_are_refused(masking, options, words):
 
 
 def test_a_dictionary_without_text_is_refused_if_random_tokens_are_needed():
-    empty = Dictionary()
-    index = empty.add_symbol("<mask>")
+    empty = dictionary_of(["<mask>"])
     with pytest.raises(UsageError, match="--random-token-prob 0"):
-        Masking(empty, index)
-    assert Masking(empty, index, replace=0.0).mask_index == index
+        Masking(empty, 4)
+    assert Masking(empty, 4, replace=0.0).mask_index == 4

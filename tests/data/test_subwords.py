@@ -4,13 +4,13 @@ import json
 import random
 
 import pytest
-from fairseq.data import Dictionary
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.subwords import AnswerAlignedSubwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert import vocabulary
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from tests.tiny import dictionary_of
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sentencepiece")
@@ -183,9 +183,7 @@ def test_every_piece_has_an_index_that_survives_the_file(models, name, tmp_path)
 
 def test_a_dictionary_in_another_order_is_copied_as_it_is(models, tmp_path):
     copy_subwords(models["wordpiece"], tmp_path / "a")
-    other = Dictionary()
-    for symbol in reversed(models["wordpiece"].vocabulary()):
-        other.add_symbol(symbol)
+    other = dictionary_of([*reversed(models["wordpiece"].vocabulary())])
     other.save(str(tmp_path / "a" / "dict.txt"))
     copy_subwords(subwords.load(tmp_path / "a"), tmp_path / "b")
     assert subwords.load_dictionary(tmp_path / "b").symbols == other.symbols

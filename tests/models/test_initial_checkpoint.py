@@ -6,11 +6,11 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import initial_checkpoint, loading, signatures
+from tests.tiny import dictionary_of
 
 OURS = {name: {"position_encoding": name} for name in names()}
 NO_POSITIONS = {"no_token_positional_embeddings": True}
@@ -213,7 +213,7 @@ def test_parameters_of_one_name_and_size_are_not_taken_from_another_encoding(bui
 def test_another_width_is_not_another_vocabulary(build, save, tiny_task, change, told):
     state = save("posenc_transformer", **OURS["cape"])
     for side in ("source", "target") if "types" in change else ():
-        setattr(tiny_task, f"{side}_dictionary", Dictionary())
+        setattr(tiny_task, f"{side}_dictionary", dictionary_of([]))
     with pytest.raises(UsageError, match=told):
         build("posenc_transformer", **OURS["cape"], **change).load_state_dict(state["model"])
 
@@ -236,10 +236,8 @@ def test_dictionaries_in_another_order_are_refused(
     saved = save(model, **OURS["shaw"])
     trained = saved["cfg"]["model"]
     ways = [{**OURS["shaw"], **resuming(tmp_path)}, fine_tuning(tmp_path), vars(trained)]
-    other = Dictionary()
-    for symbol in reversed(tiny_task.source_dictionary.symbols[other.nspecial :]):
-        other.add_symbol(symbol)
-    setattr(tiny_task, f"{side}_dictionary", other)
+    symbols = tiny_task.source_dictionary.symbols[4:]
+    setattr(tiny_task, f"{side}_dictionary", dictionary_of(symbols[::-1]))
     for options in ways:
         if (model, side) == ("posenc_bert", "target"):
             build(model, **options)  # it has one dictionary

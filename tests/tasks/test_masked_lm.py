@@ -6,34 +6,30 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
 from fairseq_posenc.data.masking import Masking
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tasks.masked_lm import PosencMaskedLMConfig, PosencMaskedLMTask
+from tests.tiny import binarise, dictionary_of
 
 WORDS = 60
 
 
 def write_text(folder, split, documents, seed, longest=8, end=(2,)):
     """A split of sentences that count upwards, so that there is something to learn."""
-    rng = np.random.default_rng(seed)
-    builder = MMapIndexedDatasetBuilder(str(folder / f"{split}.bin"), dtype=np.uint16)
+    rng, sentences = np.random.default_rng(seed), []
     for _ in range(documents):
         for _ in range(rng.integers(longest // 4, longest + 1)):
             start, length = rng.integers(WORDS), rng.integers(3, 15)
             words = 4 + (start + np.arange(length)) % WORDS
-            builder.add_item(torch.tensor([*words.tolist(), *end]))
-        builder.add_item(torch.tensor([*end], dtype=torch.long))
-    builder.finalize(str(folder / f"{split}.idx"))
+            sentences.append([*words.tolist(), *end])
+        sentences.append(end)
+    binarise(folder / split, sentences)
 
 
 def write_dictionary(folder, words=WORDS):
-    dictionary = Dictionary()
-    for index in range(words):
-        dictionary.add_symbol(f"w{index}", n=words - index)
-    dictionary.save(str(folder / "dict.txt"))
+    counts = {f"w{index}": words - index for index in range(words)}
+    dictionary_of(counts).save(str(folder / "dict.txt"))
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.tokens import (
@@ -13,6 +12,7 @@ from fairseq_posenc.tools.analyses.tokens import (
     score_references,
     tokens,
 )
+from tests.tiny import dictionary_of
 
 FREQUENCY, POSITION = (5, 20), (2, 6, 40)
 
@@ -71,9 +71,7 @@ def test_cells_are_those_of_a_slow_count():
 
 
 def test_the_more_frequent_has_the_lower_rank_and_special_symbols_have_none():
-    dictionary = Dictionary()
-    for word, count in (("rare", 2), ("often", 9), ("equal", 2), ("most", 30)):
-        dictionary.add_symbol(word, n=count)
+    dictionary = dictionary_of({"rare": 2, "often": 9, "equal": 2, "most": 30})
     found = ranks(dictionary)
     words = ("most", "often", "rare", "equal")
     assert [found[dictionary.index(word)] for word in words] == [1, 2, 3, 4]

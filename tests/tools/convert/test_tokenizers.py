@@ -51,10 +51,8 @@ def learnt(kind, folder):
     if kind == "bpe":
         (folder / "text").write_text("\n".join(text) + "\n", encoding="utf-8")
         bpe.learn([str(folder / "text")], str(folder / "codes"), 40, 1)
-        encoder, dictionary = BytePairEncoder(str(folder / "codes")), Dictionary()
-        for piece in encoder.encode(" ".join(WORDS)).split():
-            dictionary.add_symbol(piece)
-        return dictionary, tokenise_lines(lines, Moses("en"))
+        cut = BytePairEncoder(str(folder / "codes")).encode(" ".join(WORDS))
+        return dictionary_of(cut.split()), tokenise_lines(lines, Moses("en"))
     if kind == "wordpiece":
         learn_wordpiece(lambda: iter(text), str(folder), 120)
         return WordPiece(str(folder / WordPiece.name)).dictionary(), lines

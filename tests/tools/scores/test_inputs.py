@@ -196,7 +196,7 @@ def data(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
     for side, lines, train in (("de", GERMAN, [3, 5]), ("fr", FRENCH, [7, 2])):
-        dictionary = dictionary_of(dict.fromkeys(" ".join(lines).split()))
+        dictionary = dictionary_of(dict.fromkeys(" ".join(lines).split(), 1))
         dictionary.save(str(folder / f"dict.{side}.txt"))
         test = [dictionary.encode_line(line, add_if_not_exist=False) for line in lines]
         binarise(folder / f"test.de-fr.{side}", test)
