@@ -21,11 +21,10 @@ REORDERING, ON_HOST = "reordering", "on_host"
 
 
 class _FairseqProjections(FairseqIncrementalState, projections.Projections):
-    """Projections with the arguments, the drawn parameters, the dropout, the quantisation noise
-    and the incremental state of fairseq's ``MultiheadAttention``.
+    """Projections with the arguments, the drawn parameters, the dropout, the quantisation noise,
+    the incremental state and the upgrade of old checkpoints of fairseq's ``MultiheadAttention``.
     """
 
-    # checkpoints before fairseq 0.9 have one projection for all three
     upgrade_state_dict_named = MultiheadAttention.upgrade_state_dict_named
 
     def __init__(
@@ -39,8 +38,7 @@ class _FairseqProjections(FairseqIncrementalState, projections.Projections):
     ):
         super().__init__(channels, heads, key_channels)
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
-        # as if the three were one matrix (3 · channels, channels), whose Xavier bound is 1 / √2 of
-        # a square one's
+        # one matrix of the three, (3 · channels, channels), has 1 / √2 of a square one's bound
         gain = 1 / math.sqrt(2) if key_channels in (None, channels) else 1.0
         for projection in (self.k_proj, self.v_proj, self.q_proj):
             nn.init.xavier_uniform_(projection.weight, gain=gain)
