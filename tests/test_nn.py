@@ -42,6 +42,17 @@ def test_a_row_of_padding_alone_leaves_the_others_as_they_are():
     assert (encoder(x, padding)[0] - encoder(x[:1])[0]).abs().max() < 1e-5
 
 
+@each_encoding
+def test_padding_on_either_side_leaves_a_sequence_as_it_is(encoding):
+    encoder, x = make(encoding), torch.randn(1, 5, 16)
+    padding, whole = torch.tensor([[False] * 5 + [True] * 3]), torch.cat([x, x[:, :3]], dim=1)
+    expected = encoder(x)
+    assert (encoder(whole, padding)[:, :5] - expected).abs().max() < 1e-5
+    if not encoder.embed_positions.by_index:
+        left = encoder(whole.roll(3, dims=1), padding.roll(3, dims=1))
+        assert (left[:, 3:] - expected).abs().max() < 1e-5
+
+
 @pytest.mark.parametrize("what, message", [
     (lambda: nn.SelfAttention(10, 3), "3 heads do not divide 10 channels"),
     (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), StackConfig(channels=16, heads=2)),
