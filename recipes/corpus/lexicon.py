@@ -2,7 +2,8 @@
 
 Every English word has one German counterpart. Nouns of the German n-declension are left out, and
 so are English nouns whose plural looks like the singular: nothing may be lost on the way to German.
-Nouns, adjectives and verbs are in files beside this one.
+Nouns, adjectives and verbs are in files beside this one, with the fields of ``Noun``, ``Adjective``
+and ``Verb``; ``-`` is for none.
 """
 
 from collections import namedtuple

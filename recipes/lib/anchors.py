@@ -13,6 +13,7 @@ from recipes.lib.experiment import Experiment, help_text
 from recipes.lib.settings import make_folder
 
 LANGUAGES = "en", "de"
+_ADVICE = "fetch it by hand, see --data-dir"
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
@@ -108,7 +109,7 @@ class TranslationAnchor(Anchor):
     def download(self) -> None:
         """Get the model and the test set."""
         self.fetch(f"{self.raw}/{self.archive}", self.config["model"], unpack=self.path("model"),
-                   option="--data-dir")  # fmt: skip
+                   advice=_ADVICE)  # fmt: skip
         files = ["posenc", "prepare", "pairs", "files", "newstest2014_en_de"]
         if self.is_plan:
             named = " ".join(files)
@@ -118,7 +119,7 @@ class TranslationAnchor(Anchor):
             url, checksum, name, *_ = line.split("\t")
             # the small one of recipes/smoke has another
             checksum = "" if self.is_smoke else checksum
-            self.fetch(f"{self.raw}/{name}", url, checksum=checksum, option="--data-dir")
+            self.fetch(f"{self.raw}/{name}", url, checksum=checksum, advice=_ADVICE)
 
     def prepare(self) -> None:
         """The test set in the model's subwords, as binary data."""
@@ -188,7 +189,7 @@ class BertAnchor(Anchor):
         names = "config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"
         for name in names if self.is_plan or not self.is_smoke else ():
             url = f"{self.config['hub']}/{name}"
-            self.fetch(f"{self.raw}/bert/{name}", url, option="--data-dir")
+            self.fetch(f"{self.raw}/bert/{name}", url, advice=_ADVICE)
 
     def convert(self) -> None:
         """Make it a model of ours."""

@@ -65,7 +65,8 @@ class LanguageModels(Experiment):
         if not self.is_plan:
             make_folder(raw)
         if not self.folder:
-            self.fetch(f"{raw}/wikitext-103.zip", url, unpack=raw, option="--data-dir")
+            self.fetch(f"{raw}/wikitext-103.zip", url, unpack=raw,
+                       advice="give another --url, or other text by --data-dir")  # fmt: skip
         for split in SPLITS:
             tokens = self.path(f"{split}.tok")
             if not self.folder:

@@ -177,7 +177,8 @@ class PythonDocs(Translation):
             make_folder(raw)
         url = self.config["url"]
         self.say(f"download {url}")
-        self.fetch(f"{raw}/docs.tar.gz", url, unpack=raw, option="text with --data-dir")
+        self.fetch(f"{raw}/docs.tar.gz", url, unpack=raw,
+                   advice="with text that is ready, give --data-dir")  # fmt: skip
         commit = url.rpartition("/")[2].partition(".")[0]
         unpacked = sorted(os.listdir(raw)) if os.path.isdir(raw) else []
         names = [name for name in unpacked if name.startswith("python-docs-es-")]

@@ -18,6 +18,7 @@ from recipes.lib.settings import check_disk, checksum, record_fingerprint
 
 SNAPSHOT = "20231101"
 DATASET = "datasets/wikimedia/wikipedia"
+_ADVICE = f"fetch {DATASET} by hand and give --raw-dir"
 
 
 def main(script: RecipeScript, arguments: List[str]) -> None:
@@ -190,7 +191,8 @@ class Pretraining(Experiment):
     def list_files(self, language: str) -> List[Tuple[str, str, int]]:
         """Path, SHA-256 and size of the snapshot's files, from the list of the hub."""
         listed, url = f"{self.text_of(language)}.json", self.config["url"]
-        self.fetch(listed, f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{language}")
+        self.fetch(listed, f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{language}",
+                   advice=_ADVICE)  # fmt: skip
         return wikipedia.files_of(listed)
 
     def download(self) -> None:
@@ -214,7 +216,7 @@ class Pretraining(Experiment):
             if not os.path.exists(f"{self.raw}/{path}"):
                 self.say(f"download {path}")
                 address = f"{url}/{DATASET}/resolve/main/{path}"
-                self.fetch(f"{self.raw}/{path}", address, checksum=digest)
+                self.fetch(f"{self.raw}/{path}", address, checksum=digest, advice=_ADVICE)
         folders = [self.text_of(language) for language in self.config.list("languages")]
         record_fingerprint(self.path("files.settings"), ["--files", checksum(folders)])
 

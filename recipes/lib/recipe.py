@@ -173,7 +173,12 @@ class Recipe:
         return text.strip()
 
     def fetch(
-        self, path: str, *urls: str, unpack: str = "", checksum: str = "", option: str = "--raw-dir"
+        self,
+        path: str,
+        *urls: str,
+        unpack: str = "",
+        checksum: str = "",
+        advice: str = "fetch it by hand and give --raw-dir",
     ) -> None:
         """Download a file, and unpack it into a folder.
 
@@ -182,12 +187,12 @@ class Recipe:
             urls: of which the first that has it is taken.
             unpack: the folder; empty: it is no archive.
             checksum: its SHA-256, if that is known.
-            option: which takes it from the disk.
+            advice: what to do if none has it.
         """
-        name, words = os.path.basename(path), ["--unpack", unpack] if unpack else []
+        words = ["--unpack", unpack] if unpack else []
         words += ["--checksum", checksum] if checksum else []
         self.execute(["posenc", "prepare", "download", "--output", path, *words, *urls],
-                     failure=f"cannot get {name}; fetch it by hand and give {option}")  # fmt: skip
+                     failure=f"cannot get {path}; {advice}")  # fmt: skip
 
     def open_folder(self, *settings: str) -> None:
         """Have the run folder for this recipe alone, with results of these settings.

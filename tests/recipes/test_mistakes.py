@@ -193,6 +193,23 @@ def test_a_mistake_is_answered_in_one_line(answer, tmp_path, recipe, options, wo
     assert printed.count("\n") == 1 and words in printed
 
 
+@pytest.mark.parametrize(
+    "recipe, advice",
+    [
+        (
+            PRETRAIN[0],
+            "20231101.en.json; fetch datasets/wikimedia/wikipedia by hand and give --raw",
+        ),
+        (DOCS[1], "wikitext-103.zip; give another --url, or other text by --data-dir"),
+        (SMALL[1], "train.en.gz; fetch it by hand and give --raw-dir"),
+    ],
+)
+def test_what_cannot_be_downloaded_can_be_given(answer, tmp_path, recipe, advice):
+    options = f"--stage 2 --device cpu --url file:///none --run-dir {tmp_path}"
+    printed, status = answer(recipe, *options.split())
+    assert status != 0 and f"/{advice}" in printed
+
+
 @pytest.mark.parametrize("recipe", KINDS)
 def test_an_unknown_option_is_answered_in_one_line_by_bash(start, recipe):
     process = start("bash", recipe, "--colour", "red")
