@@ -23,7 +23,8 @@ def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
     """Measure the ω of a model on the first batch of its training, and write them as JSON.
 
     Weights, batch and dropout are those of the first update of ``fairseq-train`` with the same
-    options on one device; ``--fp16`` and the like and ``--update-freq`` are disregarded.
+    options on one device; ``--fp16`` and the like, ``--update-freq`` and other devices are
+    disregarded.
 
     Returns what is written; see :func:`measure`.
     """
@@ -37,6 +38,8 @@ def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
     # fairseq takes --bf16 for --tpu
     for name in ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp", "tpu"):
         setattr(args, name, False)
+    # by default as many devices as there are, which no group of workers joins here
+    args.distributed_world_size, args.ddp_backend = 1, "pytorch_ddp"
     cfg = convert_namespace_to_omegaconf(args)
     np.random.seed(cfg.common.seed)
     utils.set_torch_seed(cfg.common.seed)

@@ -45,7 +45,8 @@ def test_from_profile_to_translation(run, fails, binarised, tmp_path):
     file, first, second = (tmp_path / name for name in ("admin.json", "first", "second"))
     profile = ["posenc", "profile-admin", binarised, *OPTIONS.split(), "--output"]
     printed = run(*profile, file)
-    run(*profile, tmp_path / "half.json", "--bf16")  # which is disregarded
+    disregarded = "--bf16 --distributed-world-size 2 --ddp-backend fully_sharded"
+    run(*profile, tmp_path / "half.json", *disregarded.split())
     assert (tmp_path / "half.json").read_text() == file.read_text()
     assert f"{file}: decoder: 6 sub-layers, ω from 1 to " in printed
     found = json.loads(file.read_text())
