@@ -40,8 +40,8 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def import_optional(module: str, problem: str) -> Any:
-    """Return a module of a library that not everybody has.
+def import_optional(module: str, problem: str, package: str = "") -> Any:
+    """Return a module of a library that not everybody has; ``package`` if it comes in another.
 
     Raises:
         UsageError: it cannot be imported: ``problem``, in which ``{error}`` stands for the reason,
@@ -51,7 +51,7 @@ def import_optional(module: str, problem: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         problem = problem.replace("{error}", str(error))
-        raise UsageError(f"{problem}: pip install {module.partition('.')[0]}") from None
+        raise UsageError(f"{problem}: pip install {package or module.partition('.')[0]}") from None
 
 
 def printing_failed(error: BaseException) -> str:

@@ -173,7 +173,7 @@ class SentencePiece(Subwords):
 
     def settings(self) -> Tuple[Any, Any]:
         """Return how the model was learnt and how it normalises, as messages of the library."""
-        message = model_message(self._model.serialized_model_proto())
+        message = model_proto_class().FromString(self._model.serialized_model_proto())
         return message.trainer_spec, message.normalizer_spec
 
 
@@ -277,9 +277,11 @@ def load_dictionary(folder: str) -> Dictionary:
     return read_dictionary(file)
 
 
-def model_message(content: bytes) -> Any:
-    """Return what a file of SentencePiece holds, as the library's message ``ModelProto``."""
-    return library("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(content)
+def model_proto_class() -> Any:
+    """Return ``ModelProto``, the library's class of messages that files of SentencePiece hold."""
+    problem = "this subword model needs the library protobuf ({error})"
+    module = "sentencepiece.sentencepiece_model_pb2"
+    return import_optional(module, problem, "protobuf").ModelProto
 
 
 def library(name: str) -> Any:

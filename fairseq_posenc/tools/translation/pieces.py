@@ -14,7 +14,7 @@ from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
 from fairseq.data import Dictionary
 
 from fairseq_posenc.data.segmentation import SentencePieces
-from fairseq_posenc.data.subwords import SentencePiece, library, model_message
+from fairseq_posenc.data.subwords import SentencePiece, library, model_proto_class
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.bert import sampling
@@ -90,6 +90,7 @@ def _count(files: Sequence[str]) -> Tuple[int, Set[str]]:
 
 
 def _train(lines: Iterator[str], size: int, characters: Set[str]) -> bytes:
+    model_proto = model_proto_class()  # before minutes of work
     with tempfile.TemporaryDirectory() as temporary:
         rules_file, inverse_file = f"{temporary}/rules.tsv", f"{temporary}/inverse.tsv"
         _write_rules(rules_file, rules())
@@ -107,7 +108,7 @@ def _train(lines: Iterator[str], size: int, characters: Set[str]) -> bytes:
             )
         except RuntimeError as error:
             raise UsageError(f"SentencePiece cannot learn: {first_line(error)}") from None
-    message = model_message(model)
+    message = model_proto.FromString(model)
     for rule in (message.normalizer_spec, message.denormalizer_spec):
         rule.ClearField("normalization_rule_tsv")  # a file of this machine and this run
     return message.SerializeToString()

@@ -1,5 +1,6 @@
 """What goes in comes out: text of every script, cut into sentencepieces and joined again."""
 
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -42,6 +43,14 @@ SCRIPTS = {
 )
 def test_the_default_size_changes_where_the_help_says(pairs, count):
     assert pieces.default_pieces(pairs) == count
+
+
+def test_without_protobuf_nothing_is_learnt(monkeypatch, tmp_path):
+    (tmp_path / "text").write_text("a cat\n")
+    monkeypatch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", None)
+    monkeypatch.setattr(pieces, "train_unigram", None)
+    with pytest.raises(UsageError, match="the library protobuf .*: pip install protobuf"):
+        pieces.learn([str(tmp_path / "text")], str(tmp_path), 20)
 
 
 @pytest.fixture(scope="module")
