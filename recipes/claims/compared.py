@@ -26,7 +26,7 @@ _CONVERGED = {"BLEU", "bits_of", "share", "similarity", "drop"}
 _COMPARISON = {
     "part": str, "figure": str, "row": str, "base": str, "seeds": int, "means": [float],
     "interval": [float], "by_seed": Maybe([float]), "beside": Maybe(Each([float])),
-    "doubt": Maybe(str),
+    "doubt": str,
 }  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def compare(
         if key(previous) == key(spec) and previous["seeds"] > compared.seeds:
             (row, base), (low, high) = previous["means"], previous["interval"]
             by_seed, bits = previous.get("by_seed"), (previous.get("beside") or {}).get("bits_of")
-            doubt = "" if spec.get("budget") else previous.get("doubt") or ""
+            doubt = "" if spec.get("budget") else previous["doubt"]
             return Compared(
                 spec, previous["seeds"], row, base, low, high, by_seed or (), bits or (), doubt
             )
@@ -256,7 +256,7 @@ def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) 
             "interval": [compared.low, compared.high],
             **({"by_seed": list(compared.by_seed)} if compared.by_seed else {}),
             **({"beside": {"bits_of": compared.bits}} if compared.bits else {}),
-            **({"doubt": compared.doubt} if compared.doubt else {}),
+            "doubt": compared.doubt,
         }
         for compared in comparisons
         if compared.seeds

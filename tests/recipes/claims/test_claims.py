@@ -221,6 +221,9 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
     known = [row("sinusoidal", 0.16046), row("a", less=[-2.0, -3.0, -1.0])]
     compared.write_kept(str(file), [found, missing], known)
     assert compared.read_kept(str(file)) == (kept, known)
+    file.write_text(file.read_text().replace('"doubt"', '"reason"'))
+    with pytest.raises(UsageError, match="comparisons.0.doubt is missing"):  # no doubt is told, too
+        compared.read_kept(str(file))
     kept[0].update(figure="BLEU:all", beside={"ratio": [50.0, 120.0], "bits_of": [2.0, 3.0]})
     assert compared.compare(str(tmp_path), comparison(figure="BLEU:all"), kept).bits == [2.0, 3.0]
 
