@@ -1,4 +1,4 @@
-"""Functions of fairseq that ours replace; ``grep -rn replaces fairseq_posenc`` finds them.
+"""Functions of fairseq that ours replace; ``grep -rn "^ *@*replace" fairseq_posenc`` finds them.
 
 They refuse a mistake in one line, let nothing in an untrusted file run, and mend where fairseq does
 something else than asked. Importing the models replaces all of them.

@@ -251,8 +251,12 @@ def _check_rotary(weights: HfWeights, width: int) -> None:
         return
     numbers = torch.arange(len(table)).double().unsqueeze(1)
     angles = numbers * 10_000 ** (torch.arange(width // 2).double() * (-2 / width))
-    if not torch.allclose(torch.cat([angles.sin(), angles.cos()], 1), table.double(), atol=1e-3):
-        raise UsageError(f"{weights.folder}: its rotary positions are of other angles than ours")
+    ours = torch.cat([angles.sin(), angles.cos()], 1)
+    if table.shape != ours.shape or not torch.allclose(ours, table.double(), atol=1e-3):
+        raise UsageError(
+            f"{weights.folder}: its rotary positions are of other angles than those of a head of "
+            f"{width} channels are here"
+        )
 
 
 BERT = Adapter(
