@@ -283,6 +283,20 @@ def test_what_a_killed_process_has_left_is_removed_by_the_next(manager, tmp_path
     assert all(path.exists() for path in (*theirs, *running))
 
 
+def test_what_was_there_before_is_kept_until_there_is_a_new_one(tmp_path):
+    child, [left] = left_by_a_killed_process(tmp_path, replacing_folder)
+    before = left.with_name(left.name.replace(".part-", ".old-"))
+    before.mkdir()
+    beside = before.with_name(before.name.replace("model.", "model.v2."))  # of another folder
+    beside.mkdir()
+    with suppress(ZeroDivisionError), replacing_folder(str(tmp_path / "out" / "model")):
+        raise ZeroDivisionError
+    assert before.exists()
+    write_files(tmp_path, replacing_folder)
+    write_files(tmp_path, replacing_folder)
+    assert sorted(os.listdir(tmp_path / "out")) == ["model", beside.name]
+
+
 class LibrarysError(Exception):
     """As those of libraries in Rust."""
 

@@ -19,7 +19,7 @@ from typing import IO, Callable, Dict, Iterator
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import disk_error, file_error
 
-_TEMPORARY = re.compile(r"\.part-[0-9a-f]{12}-(\d+)-[0-9a-f]{12}$")
+_TEMPORARY = re.compile(r"\.(part|old)-[0-9a-f]{12}-(\d+)-[0-9a-f]{12}$")
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
 
             def begin(path: str) -> IO:
                 os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-                partials[path] = _temporary(path)
+                partials[path] = _temporary(path, "part")
                 _refuse_folder(path)
                 # x: never a file that is there; rights are those of any new file
                 exclusive = mode.replace("w", "x")
@@ -77,17 +77,18 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
 def replacing_folder(path: str) -> Iterator[str]:
     """Make a temporary folder beside ``path`` that takes its name once the block has ended well.
 
-    What has that name already is moved aside, and removed last. If the block raises, or the process
-    is killed before, it stays as it was; killed between, the next call writes the folder again.
+    What has that name already is moved aside first, and removed last. If the block raises, or the
+    process is killed before, it stays as it was; killed between, it is called ``path.old-…``.
     """
     path = os.path.abspath(path)
-    partial, old = _temporary(path), _temporary(path)
+    partial, old = _temporary(path, "part"), _temporary(path, "old")
     try:
         os.makedirs(partial)
         yield partial
         _sync_tree(partial)
         if os.path.lexists(path):
-            os.replace(path, old)  # no system replaces a folder that is not empty in one step
+            # no system replaces a folder that is not empty in one step
+            os.replace(path, old)
         os.replace(partial, path)
         sync(os.path.dirname(path))
     except Exception as error:
@@ -95,8 +96,9 @@ def replacing_folder(path: str) -> Iterator[str]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if os.path.lexists(path):
+            # the new one has its place; below, it has failed between the two renames
             _remove(old)
-        elif os.path.lexists(old):  # the second rename has failed
+        elif os.path.lexists(old):
             os.replace(old, path)
 
 
@@ -113,7 +115,7 @@ def replacing_files(
     partial = ""
     try:
         os.makedirs(folder, exist_ok=True)
-        partial = _temporary(os.path.join(folder, ""))
+        partial = _temporary(os.path.join(folder, ""), "part")
         os.mkdir(partial)
         yield partial
         _sync_tree(partial)
@@ -181,16 +183,18 @@ def _machine() -> str:
     return hashlib.sha256(f"{socket.gethostname()} {numbers}".encode()).hexdigest()[:12]
 
 
-def _temporary(path: str) -> str:
+def _temporary(path: str, part: str) -> str:
     """Return a name beside ``path`` that no other process, on whatever machine, will choose.
 
-    What processes of this machine have left there that are no more is removed.
+    What processes of this machine have left there that are no more is removed; but not what was
+    ``path`` before, while there is nothing in its place.
     """
-    for left in glob.glob(f"{glob.escape(path)}.part-{_machine()}-*"):
-        match = _TEMPORARY.fullmatch(left, len(path))
-        if match and not _is_running(int(match[1])):
+    for left in glob.glob(f"{glob.escape(path)}.*-{_machine()}-*"):
+        match = _TEMPORARY.fullmatch(left, len(path))  # not what is beside path.something
+        superseded = match and (match[1] == "part" or os.path.lexists(path))
+        if match and superseded and not _is_running(int(match[2])):
             _remove(left)
-    return f"{path}.part-{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
+    return f"{path}.{part}-{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
 def _remove(path: str) -> None:

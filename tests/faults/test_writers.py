@@ -127,7 +127,7 @@ def files(folder):
 
 def is_temporary(name):
     parts = name.split("/")
-    return any(part[0] == "." or ".part" in part for part in parts)
+    return any(part[0] == "." or ".part" in part or ".old" in part for part in parts)
 
 
 @pytest.fixture(scope="module", params=WRITERS)
