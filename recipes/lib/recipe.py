@@ -178,7 +178,7 @@ class Recipe:
         *urls: str,
         unpack: str = "",
         checksum: str = "",
-        advice: str = "fetch it by hand and give --raw-dir",
+        advice: str = "fetch the files by hand and give --raw-dir",
     ) -> None:
         """Download a file, and unpack it into a folder.
 

@@ -201,7 +201,7 @@ def test_a_mistake_is_answered_in_one_line(answer, tmp_path, recipe, options, wo
             "20231101.en.json; fetch datasets/wikimedia/wikipedia by hand and give --raw",
         ),
         (DOCS[1], "wikitext-103.zip; give another --url, or other text by --data-dir"),
-        (SMALL[1], "train.en.gz; fetch it by hand and give --raw-dir"),
+        (SMALL[1], "train.en.gz; fetch the files by hand and give --raw-dir"),
     ],
 )
 def test_what_cannot_be_downloaded_can_be_given(answer, tmp_path, recipe, advice):
