@@ -105,7 +105,9 @@ def test_older_conditional_models_go_on_as_they_were_trained(build, save, tmp_pa
 
 
 def is_of_positions(key):
-    return "embed_positions" in key or ".segments." in key
+    # the last one of fairseq 0.12.2, which holds no position
+    is_weight = "embed_positions" in key and not key.endswith("_float_tensor")
+    return is_weight or ".segments." in key
 
 
 def load_and_compare(model, state):
