@@ -28,7 +28,8 @@ HALF = {"bfloat16": ["--bf16"], "float16": ["--fp16"], "float32": []}
 def updates(setting: Setting) -> Steps:
     """Whole updates by fairseq's trainer: loss, gradients, their norm, Adam."""
     register_all()
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    for name in ("fairseq", "fairseq_posenc", "hydra"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     steps: Steps = {}
     for contestant in tqdm([STOCK, *setting.contestants], "building", mininterval=1, leave=False):
         steps[contestant] = _update(contestant, setting)
