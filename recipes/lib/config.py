@@ -135,9 +135,9 @@ class Config:
         config.names_read = self.names_read
         return config
 
-    def exclude(self, option: str, *others: str) -> None:
+    def exclude(self, option: str, *useless: str) -> None:
         """Raise a UsageError for an option that is given beside one that makes it useless."""
-        for name in others if self[option] else ():
+        for name in useless if self[option] else ():
             if self.is_given(name):
                 raise UsageError(f"--{name} would be without effect with --{option}: leave it out")
 

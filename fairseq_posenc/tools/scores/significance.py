@@ -32,8 +32,9 @@ def paired_bootstrap(metric: str, first: Rows, second: Rows) -> Tuple[str, str]:
     pair: Any = [("first", first), ("second", second)]
     metrics: Any = {metric: _Statistics(metric)}
     signatures, results = PairedTest(pair, metrics, None, test_type="bs")()
-    own, other = cast(List[Result], results[metric])
-    p_value = EQUAL if other.score == own.score else f"{other.p_value:.4f}"
+    first_result, second_result = cast(List[Result], results[metric])
+    are_equal = second_result.score == first_result.score
+    p_value = EQUAL if are_equal else f"{second_result.p_value:.4f}"
     return p_value, str(signatures[metric])
 
 

@@ -211,8 +211,8 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
         # where the paper shows the best of several options, so do we
         if table.best:
             values = [entry.figures[table.best].value for entry in matches]
-            known = [-math.inf if value is None else value for value in values]
-            matches = [matches[known.index(max(known))]] if matches else []
+            comparable = [-math.inf if value is None else value for value in values]
+            matches = [matches[comparable.index(max(comparable))]] if matches else []
         entries += matches or [Entry(row, None, _figures(measures, row, [], cells))]
     shown = {entry.our_row for entry in entries}
     for group, row_cells in groups.items():
